@@ -1,0 +1,105 @@
+//! The int8 tile over a grid of sizes, beside the rate of its dot instruction alone.
+//!
+//! `cargo bench --bench int8`. Ids: `quant_matmul/i8i8i32/{isa}/{MR}x{NR}x{KC}/{M}x{K}x{N}`; `dot/...` is the floor.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+use tilekern::kernels::dispatch::{Isa, Kernel, Level};
+use tilekern::kernels::pack::{Packed, pack_i8, packed_bytes};
+use tilekern::kernels::simd::{Dot, Simd};
+use tilekern::kernels::tiles::{Activations, Matmul, Sink, Tiled, matmul_words};
+
+/// Nothing but dot instructions: 24 chains in registers.
+struct Bare {
+    steps: usize,
+    x: [i8; 4],
+    w: [i8; 64],
+}
+
+const CHAINS: usize = 24;
+
+impl Kernel for Bare {
+    type Output = i32;
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> i32 {
+        let (x, w) = (s.splat_quad(&s.pack_quad(self.x)), s.load_weights(&self.w));
+        let mut acc = [s.splat_i32(0); CHAINS];
+        for _ in 0..self.steps {
+            for acc in &mut acc {
+                *acc = s.dot(*acc, x, w);
+            }
+        }
+        let mut lanes = [0; 16];
+        s.store_i32(acc.into_iter().fold(s.splat_i32(0), |a, b| s.add_i32(a, b)), &mut lanes);
+        lanes[0]
+    }
+}
+
+struct Store<'a> {
+    out: &'a mut [[i32; 16]],
+    panels: usize,
+}
+
+impl Sink for Store<'_> {
+    #[inline(always)]
+    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
+        s.store_i32(sums, &mut self.out[row * self.panels + panel]);
+    }
+}
+
+fn tiled<const MR: usize, const NV: usize, const KC: usize>(c: &mut Criterion, level: Level, shapes: &[[usize; 3]]) {
+    let mut group = c.benchmark_group(format!("quant_matmul/i8i8i32/{}", level.isa().name()));
+    for &[m, k, n] in shapes {
+        let x: Vec<i8> = (0..m * k).map(|i| (i * 7 % 251) as i8).collect();
+        let mut packed = aligned_vec::avec![[64] | 0i8; packed_bytes(1, k, n).unwrap()];
+        pack_i8(&mut packed, k, n, |i, j| ((i * 31 + j * 17) % 253) as i8);
+        let weights = Packed::new(&packed).unwrap().expert(0);
+        let panels = weights.len();
+        let mut out = vec![[0; 16]; m * panels];
+        let mut words = aligned_vec::avec![[64] | 0u64; matmul_words(k).unwrap()];
+        let mut run = || {
+            let x = Activations { data: &x, stride: k, rows: m };
+            let sink = Store { out: &mut out, panels };
+            level.run(Tiled::<_, MR, NV, KC>(Matmul { x, weights, panels: 0..panels, words: &mut words, sink }));
+            out[m * panels - 1][0]
+        };
+        let column = 16 * (panels - 1);
+        let sum = |i: usize| i32::from(x[(m - 1) * k + i]) * i32::from(((i * 31 + column * 17) % 253) as i8);
+        assert_eq!(run(), (0..k).map(sum).sum::<i32>());
+        group.throughput(Throughput::Elements(2 * (m * k * 16 * panels) as u64));
+        let id = BenchmarkId::new(format!("{MR}x{}x{KC}", 16 * NV), format!("{m}x{k}x{n}"));
+        group.bench_function(id, |b| b.iter(&mut run));
+    }
+}
+
+fn bench(c: &mut Criterion) {
+    // The first two fit in a first cache, 16 and 32 KiB of weights: their difference is the inner loop alone, without what a call costs.
+    let shapes = [[12, 256, 64], [12, 512, 64], [1, 64, 64], [1, 4096, 4096], [64, 4096, 4096]];
+    for level in Isa::ALL.into_iter().filter_map(Level::new) {
+        let mut group = c.benchmark_group(format!("dot/i8i8i32/{}", level.isa().name()));
+        let steps = 1000;
+        group.throughput(Throughput::Elements((2 * steps * CHAINS * 64) as u64));
+        let bare = || Bare { steps: black_box(steps), x: black_box([1; 4]), w: black_box([1; 64]) };
+        assert_ne!(level.run(bare()), 0);
+        group.bench_function(format!("{CHAINS}"), |b| b.iter(|| level.run(bare())));
+        group.finish();
+        match level.isa() {
+            Isa::Avx512 | Isa::Avx512Vnni => {
+                tiled::<4, 4, 4096>(c, level, &shapes);
+                tiled::<6, 4, 4096>(c, level, &shapes);
+                tiled::<8, 3, 4096>(c, level, &shapes);
+                tiled::<6, 2, 4096>(c, level, &shapes);
+                tiled::<6, 4, 1024>(c, level, &shapes);
+            }
+            _ => {
+                tiled::<2, 1, 4096>(c, level, &shapes);
+                tiled::<3, 1, 4096>(c, level, &shapes);
+                tiled::<4, 1, 4096>(c, level, &shapes);
+                tiled::<4, 1, 1024>(c, level, &shapes);
+            }
+        }
+    }
+}
+
+criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = bench }
+criterion_main!(benches);

@@ -1,0 +1,1 @@
+//! ACL and aclnn types, the table of function pointers and its loader.

@@ -1,0 +1,1 @@
+//! The aclnn and ACL symbols implemented on the host.

@@ -1,0 +1,59 @@
+//! Objects that live in the caller's memory: a head of ours, and what the library lays out behind it.
+
+use core::ffi::c_void;
+use tilekern::{Error, Status};
+
+/// What a head occupies, so that the rest is aligned as well.
+pub(crate) const fn head<H>() -> usize {
+    assert!(align_of::<H>() <= 64);
+    size_of::<H>().next_multiple_of(64)
+}
+
+/// Bytes of a head and the `rest`.
+pub(crate) fn with_head<H>(rest: usize) -> Result<usize, Error> {
+    let too_large = || Error::new(Status::Invalid, "memory", "a size that fits in memory", "an overflow");
+    rest.checked_add(head::<H>()).filter(|&n| n <= isize::MAX as usize).ok_or_else(too_large)
+}
+
+/// Splits the caller's memory, which must have `needed` bytes, into the head's place and the rest.
+///
+/// # Safety
+///
+/// `memory` is null, or `bytes` bytes that are the library's during `'m`; `needed` is at least `head::<H>()`.
+pub(crate) unsafe fn split<'m, H>(memory: *mut c_void, bytes: usize, needed: usize) -> Result<(*mut H, &'m mut [u8]), Error> {
+    if memory.is_null() {
+        return Err(Error::new(Status::Null, "memory", "memory", "null"));
+    }
+    if bytes < needed {
+        return Err(Error::new(Status::Workspace, "memory", needed, bytes));
+    }
+    if !(memory as usize).is_multiple_of(64) {
+        return Err(Error::new(Status::Workspace, "memory", "an alignment of 64", "a misaligned address"));
+    }
+    // SAFETY: the rest begins inside the `needed` bytes, or at their end.
+    let rest = unsafe { core::slice::from_raw_parts_mut(memory.cast::<u8>().add(head::<H>()), needed - head::<H>()) };
+    Ok((memory.cast(), rest))
+}
+
+/// The caller's bytes, to read.
+///
+/// # Safety
+///
+/// `data` is null, or `bytes` bytes that nobody writes during `'a`.
+pub(crate) unsafe fn bytes<'a>(name: &'static str, data: *const c_void, bytes: usize) -> Result<&'a [u8], Error> {
+    if data.is_null() {
+        return if bytes == 0 { Ok(&[]) } else { Err(Error::new(Status::Null, name, "bytes", "null")) };
+    }
+    // SAFETY: as promised by the caller; no object is larger than `isize::MAX`.
+    Ok(unsafe { core::slice::from_raw_parts(data.cast(), bytes.min(isize::MAX as usize)) })
+}
+
+/// A place for an answer.
+///
+/// # Safety
+///
+/// `place` is null or valid, and nobody else's, during `'a`.
+pub(crate) unsafe fn answer<'a, T>(name: &'static str, place: *mut T) -> Result<&'a mut T, Error> {
+    // SAFETY: as promised by the caller.
+    unsafe { place.as_mut() }.ok_or_else(|| Error::new(Status::Null, name, "a place for the answer", "null"))
+}

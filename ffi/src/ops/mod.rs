@@ -1,0 +1,14 @@
+//! One file for each family of operations: the struct that C fills, its defaults, and the two functions.
+
+mod attention;
+mod decoder_layer;
+mod dequant_residual;
+mod dequant_swiglu_quant;
+mod dequant_transpose;
+mod embedding_lookup;
+mod quant_matmul;
+mod quantize_rows;
+mod rms_norm;
+mod rope_table;
+mod store_kv_cache;
+mod top_k_top_p_sample;

@@ -1,0 +1,208 @@
+//! `tk_tensor`, and its way into the library's tensors.
+
+use core::ffi::c_void;
+use tilekern::{Dims, Error, MAX_RANK, Status, Tensor, TensorMut, bf16, f16};
+
+/// `dtype`: float.
+pub const TK_F32: i32 = 0;
+/// `dtype`: IEEE half precision.
+pub const TK_F16: i32 = 1;
+/// `dtype`: int8_t.
+pub const TK_I8: i32 = 2;
+/// `dtype`: int32_t.
+pub const TK_I32: i32 = 3;
+/// `dtype`: uint8_t.
+pub const TK_U8: i32 = 4;
+/// `dtype`: int64_t.
+pub const TK_I64: i32 = 9;
+/// `dtype`: uint64_t.
+pub const TK_U64: i32 = 10;
+/// `dtype`: double.
+pub const TK_F64: i32 = 11;
+/// `dtype`: one byte, 0 is false.
+pub const TK_BOOL: i32 = 12;
+/// `dtype`: bfloat16.
+pub const TK_BF16: i32 = 27;
+/// `dtype`: 4-bit integers, two to a byte, the low half first.
+pub const TK_I4: i32 = 29;
+
+/// Somebody's memory, with a shape. It and all it points to stay the caller's and need not outlive the call.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct tk_tensor {
+    /// The first element, aligned to its dtype. A workspace query does not touch it, and takes NULL.
+    data: *mut c_void,
+    /// `rank` sizes; may be NULL when rank is 0.
+    shape: *const i64,
+    /// `rank` strides in elements, at least 0 (0 broadcasts, in an input); NULL: row-major without gaps.
+    strides: *const i64,
+    /// At most 5.
+    rank: i32,
+    /// TK_F32 and so on.
+    dtype: i32,
+}
+
+fn dtype_name(code: i32) -> Option<&'static str> {
+    Some(match code {
+        TK_F32 => "f32",
+        TK_F16 => "f16",
+        TK_I8 => "i8",
+        TK_I32 => "i32",
+        TK_U8 => "u8",
+        TK_I64 => "i64",
+        TK_U64 => "u64",
+        TK_F64 => "f64",
+        TK_BOOL => "bool",
+        TK_BF16 => "bf16",
+        TK_I4 => "i4",
+        _ => return None,
+    })
+}
+
+/// What lies behind `data`.
+pub(crate) trait Dtype {
+    const CODE: i32;
+    const NAME: &'static str;
+}
+
+macro_rules! dtypes {
+    ($($type:ty = $code:ident $name:literal,)*) => {
+        $(impl Dtype for $type {
+            const CODE: i32 = $code;
+            const NAME: &'static str = $name;
+        })*
+    };
+}
+dtypes! { f32 = TK_F32 "f32", f16 = TK_F16 "f16", bf16 = TK_BF16 "bf16", i8 = TK_I8 "i8", i32 = TK_I32 "i32", u8 = TK_U8 "u8", i64 = TK_I64 "i64", }
+
+/// A tensor argument: NULL, or a struct that is valid during the call.
+pub(crate) type Argument<'a> = Option<&'a tk_tensor>;
+
+fn required<'a>(name: &'static str, tensor: Argument<'a>) -> Result<&'a tk_tensor, Error> {
+    tensor.ok_or_else(|| Error::new(Status::Null, name, "a tensor", "null"))
+}
+
+/// A tensor to read.
+#[inline]
+pub(crate) fn read<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Tensor<'a, T>, Error> {
+    let tensor = required(name, tensor)?;
+    let dims = tensor.dims::<T>(name)?;
+    // SAFETY: the C program promises that what the tensor describes can be read during the call.
+    Ok(unsafe { Tensor::from_raw(dims, tensor.data.cast()) })
+}
+
+/// A tensor to write.
+#[inline]
+pub(crate) fn write<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<TensorMut<'a, T>, Error> {
+    let tensor = required(name, tensor)?;
+    let dims = tensor.dims::<T>(name)?;
+    // SAFETY: the C program promises that what the tensor describes can be written during the call.
+    Ok(unsafe { TensorMut::from_raw(dims, tensor.data.cast()) })
+}
+
+/// A tensor to read, or NULL.
+pub(crate) fn read_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Tensor<'a, T>>, Error> {
+    tensor.map(|tensor| read(name, Some(tensor))).transpose()
+}
+
+/// A tensor to read, or NULL, where it belongs.
+pub(crate) fn read_into<'a, T: Dtype>(
+    place: &mut Option<Tensor<'a, T>>,
+    name: &'static str,
+    tensor: Argument<'a>,
+) -> Result<(), Error> {
+    if tensor.is_some() {
+        *place = Some(read(name, tensor)?);
+    }
+    Ok(())
+}
+
+/// A tensor to write, or NULL, where it belongs.
+pub(crate) fn write_into<'a, T: Dtype>(
+    place: &mut Option<TensorMut<'a, T>>,
+    name: &'static str,
+    tensor: Argument<'a>,
+) -> Result<(), Error> {
+    if tensor.is_some() {
+        *place = Some(write(name, tensor)?);
+    }
+    Ok(())
+}
+
+/// The dtype of a required tensor.
+pub(crate) fn dtype(name: &'static str, tensor: Argument<'_>) -> Result<i32, Error> {
+    let code = required(name, tensor)?.dtype;
+    if dtype_name(code).is_none() {
+        return Err(Error::new(Status::Invalid, name, "a dtype", i64::from(code)));
+    }
+    Ok(code)
+}
+
+/// The error for a dtype that the operation does not take.
+pub(crate) fn unexpected(name: &'static str, expected: &'static str, code: i32) -> Error {
+    Error::new(Status::Invalid, name, expected, dtype_name(code).unwrap_or("no dtype"))
+}
+
+/// The one match over float dtypes: `$code` becomes the last parameter of `$function`.
+macro_rules! per_dtype {
+    ($name:literal, $code:expr, $function:ident $(::<$first:ident>)? ($($argument:expr),*)) => {
+        match $code {
+            $crate::tensor::TK_F32 => $function::<$($first,)? f32>($($argument),*),
+            $crate::tensor::TK_F16 => $function::<$($first,)? tilekern::f16>($($argument),*),
+            $crate::tensor::TK_BF16 => $function::<$($first,)? tilekern::bf16>($($argument),*),
+            code => Err($crate::tensor::unexpected($name, "f32, f16 or bf16", code)),
+        }
+    };
+}
+pub(crate) use per_dtype;
+
+/// The same over the dtype of a tensor.
+macro_rules! per_float {
+    ($name:literal, $tensor:expr, $($call:tt)*) => {
+        $crate::tensor::per_dtype!($name, $crate::tensor::dtype($name, $tensor)?, $($call)*)
+    };
+}
+pub(crate) use per_float;
+
+impl tk_tensor {
+    /// The dimensions, of a tensor of that dtype.
+    fn dims<T: Dtype>(&self, name: &'static str) -> Result<Dims, Error> {
+        if self.dtype != T::CODE {
+            return Err(unexpected(name, T::NAME, dtype(name, Some(self))?));
+        }
+        self.dims_of_any(name)
+    }
+
+    fn dims_of_any(&self, name: &'static str) -> Result<Dims, Error> {
+        let invalid = |expected| Error::new(Status::Invalid, name, expected, i64::from(self.rank));
+        let rank = usize::try_from(self.rank).map_err(|_| invalid("a rank of at least 0"))?;
+        if rank > MAX_RANK {
+            return Err(invalid("a rank of at most 5"));
+        }
+        if rank > 0 && self.shape.is_null() {
+            return Err(Error::new(Status::Null, name, "a shape", "null"));
+        }
+        let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let about = |error: Error| Error::new(error.status(), name, error.expected(), error.found());
+        // SAFETY: the C program promises `rank` numbers.
+        unsafe { copy(name, "sizes of at least 0", self.shape, &mut shape[..rank])? };
+        if self.strides.is_null() {
+            return Dims::contiguous(&shape[..rank]).map_err(about);
+        }
+        // SAFETY: as above.
+        unsafe { copy(name, "strides of at least 0", self.strides, &mut strides[..rank])? };
+        Dims::strided(&shape[..rank], &strides[..rank]).map_err(about)
+    }
+}
+
+/// # Safety
+///
+/// `from` points to as many numbers as `to` has.
+unsafe fn copy(name: &'static str, expected: &'static str, from: *const i64, to: &mut [usize]) -> Result<(), Error> {
+    for (i, size) in to.iter_mut().enumerate() {
+        // SAFETY: as promised by the caller.
+        let number = unsafe { *from.add(i) };
+        *size = usize::try_from(number).map_err(|_| Error::new(Status::Invalid, name, expected, number))?;
+    }
+    Ok(())
+}

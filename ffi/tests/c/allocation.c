@@ -1,0 +1,105 @@
+/* No call allocates: malloc and its kin are this program's own here, and count. */
+#include "check.h"
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+static volatile size_t allocations;
+
+void *malloc(size_t bytes) {
+  allocations++;
+  return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+  allocations++;
+  return __libc_calloc(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes) {
+  allocations++;
+  return __libc_realloc(memory, bytes);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t bytes) {
+  allocations++;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == NULL ? 12 : 0;
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  allocations++;
+  return __libc_memalign(alignment, bytes);
+}
+
+static void nobody(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg) {
+  (void)user, (void)tasks, (void)task, (void)arg;
+}
+
+static void everybody(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg) {
+  size_t i;
+  (void)user;
+  for (i = 0; i < tasks; i++) task(arg, i, 0);
+}
+
+enum { B = 2, V = 300, M = 64, H = 512 };
+
+static double memory[16384];
+
+static char *workspace(void) {
+  return (char *)memory + (64 - (size_t)memory % 64) % 64;
+}
+
+static void sampling(void) {
+  static float logits[B * V], top_p[B] = {0.9f, 1.0f};
+  static int32_t top_k[B] = {40, 0};
+  static int64_t generator[2] = {7, 0}, chosen[B];
+  static const int64_t matrix[2] = {B, V}, row[1] = {B}, pair[1] = {2};
+  tk_tensor logits_tensor = tensor(logits, matrix, 2, TK_F32), top_k_tensor = tensor(top_k, row, 1, TK_I32);
+  tk_tensor top_p_tensor = tensor(top_p, row, 1, TK_F32), generator_tensor = tensor(generator, pair, 1, TK_I64);
+  tk_tensor chosen_tensor = tensor(chosen, row, 1, TK_I64);
+  tk_top_k_top_p_sample_args args = TK_TOP_K_TOP_P_SAMPLE_ARGS_INIT;
+  size_t bytes, i;
+  for (i = 0; i < B * V; i++) logits[i] = (float)(i * 2654435761u % 1000) * 0.01f;
+  args.logits = &logits_tensor, args.top_k = &top_k_tensor, args.top_p = &top_p_tensor;
+  args.post_sample = TK_POST_SAMPLE_MULTINOMIAL, args.generator = &generator_tensor;
+  args.logits_select_idx = &chosen_tensor;
+  for (i = 0; i < 10000; i++) {
+    generator[1] = (int64_t)i * 12;
+    CHECK_STATUS(tk_top_k_top_p_sample_workspace_size(NULL, &args, &bytes), 0);
+    CHECK(bytes + 64 <= sizeof memory);
+    CHECK_STATUS(tk_top_k_top_p_sample(NULL, &args, workspace(), bytes), 0);
+  }
+}
+
+/* With a pool, and refused. */
+static void norm(tk_context *context) {
+  static float input[M * H], gamma_[H], output[M * H];
+  static const int64_t matrix[2] = {M, H}, row[1] = {H};
+  tk_tensor x = tensor(input, matrix, 2, TK_F32), g = tensor(gamma_, row, 1, TK_F32), y = tensor(output, matrix, 2, TK_F32);
+  tk_tensor wrong = tensor(output, row, 1, TK_F32);
+  tk_rms_norm_args args = TK_RMS_NORM_ARGS_INIT;
+  args.input = &x, args.gamma = &g;
+  context->parallel_for = everybody;
+  args.output = &y;
+  CHECK_STATUS(tk_rms_norm(context, &args, workspace(), sizeof memory - 64), 0);
+  args.output = &wrong;
+  CHECK_STATUS(tk_rms_norm(context, &args, workspace(), sizeof memory - 64), 161002);
+  CHECK(allocations == 0);
+  /* The count sees the library: what a pool did wrong is thrown, and throwing allocates. */
+  args.output = &y;
+  context->parallel_for = nobody;
+  CHECK_STATUS(tk_rms_norm(context, &args, workspace(), sizeof memory - 64), -4);
+  CHECK(allocations > 0);
+}
+
+int main(void) {
+  tk_context context = TK_CONTEXT_INIT;
+  context.parallel_threads = 1;
+  allocations = 0;
+  sampling();
+  norm(&context);
+  return 0;
+}

@@ -1,0 +1,165 @@
+/* A model and its decoding loop, in the memory of this program: decoding FILE. */
+#include "check.h"
+
+static char *aligned(size_t bytes) {
+  char *memory = malloc(bytes + 64);
+  CHECK(memory != NULL);
+  return memory + (64 - (size_t)memory % 64) % 64;
+}
+
+static char *file;
+static size_t file_bytes;
+
+static void read_file(const char *path) {
+  FILE *f = fopen(path, "rb");
+  CHECK(f != NULL && fseek(f, 0, SEEK_END) == 0);
+  file_bytes = (size_t)ftell(f);
+  rewind(f);
+  file = malloc(file_bytes);
+  CHECK(file != NULL && fread(file, 1, file_bytes, f) == file_bytes);
+  fclose(f);
+}
+
+static tk_model *load(int32_t dtype) {
+  tk_context context = TK_CONTEXT_INIT;
+  tk_model_options options = TK_MODEL_OPTIONS_INIT;
+  tk_model *model = NULL;
+  size_t bytes;
+  char *memory;
+  CHECK(options.dtype == TK_F32 && options.head_dtype == TK_I8 && options.tokenizer == NULL);
+  options.dtype = dtype;
+  CHECK_STATUS(tk_model_bytes(&context, &options, file, file_bytes, &bytes), 0);
+  memory = aligned(bytes);
+  CHECK_STATUS(tk_model_load(&context, &options, file, file_bytes, memory, bytes - 1, &model), -1);
+  CHECK_STATUS(tk_model_load(&context, &options, file, file_bytes, memory + 8, bytes, &model), -1);
+  CHECK_STATUS(tk_model_load(&context, &options, file, file_bytes, NULL, bytes, &model), 161001);
+  CHECK_STATUS(tk_model_load(&context, &options, file, file_bytes - 1, memory, bytes, &model), 161002);
+  CHECK_STATUS(tk_model_load(&context, &options, NULL, file_bytes, memory, bytes, &model), 161001);
+  CHECK_STATUS(tk_model_load(&context, NULL, file, file_bytes, memory, bytes, &model), 161001);
+  options.head_dtype = 1;
+  CHECK_STATUS(tk_model_bytes(&context, &options, file, file_bytes, &bytes), 161002);
+  CHECK(strcmp(context.message, "head_dtype: expected 0 or 2, found 1 (161002)") == 0);
+  options.head_dtype = TK_I8, options.dtype = TK_I8;
+  CHECK_STATUS(tk_model_bytes(&context, &options, file, file_bytes, &bytes), 161002);
+  CHECK(model == NULL);
+  options.dtype = dtype;
+  CHECK_STATUS(tk_model_load(&context, &options, file, file_bytes, memory, bytes, &model), 0);
+  CHECK(model != NULL);
+  return model;
+}
+
+static const char *text = "and God said";
+
+static void tokens(const tk_model *model) {
+  int32_t ids[64] = {-7}, previous = 1;
+  size_t count, again, length, i, at = 0;
+  char back[64];
+  const char *piece;
+  CHECK_STATUS(tk_model_encode(model, text, strlen(text), NULL, 0, &count), -1);
+  CHECK(count > 1 && count <= 64);
+  CHECK_STATUS(tk_model_encode(model, text, strlen(text), ids, count - 1, &again), -1);
+  CHECK(again == count && ids[0] == -7);
+  CHECK_STATUS(tk_model_encode(model, text, strlen(text), ids, 64, &again), 0);
+  CHECK(again == count);
+  for (i = 0; i < count; i++) {
+    CHECK_STATUS(tk_model_token_text(model, previous, ids[i], &piece, &length), 0);
+    CHECK(at + length < sizeof back);
+    memcpy(back + at, piece, length);
+    at += length, previous = ids[i];
+  }
+  CHECK(at == strlen(text) && memcmp(back, text, at) == 0);
+  CHECK_STATUS(tk_model_token_text(model, 1, -1, &piece, &length), 161002);
+  CHECK_STATUS(tk_model_token_text(NULL, 1, 2, &piece, &length), 161001);
+  CHECK_STATUS(tk_model_token_text(model, 1, 2, &piece, NULL), 161001);
+  CHECK_STATUS(tk_model_encode(model, NULL, 3, ids, 64, &count), 161001);
+  CHECK_STATUS(tk_model_encode(model, NULL, 0, NULL, 0, &count), 0);
+  CHECK(count == 0);
+}
+
+enum { BATCH = 2, PROMPT = 32, NEW = 12 };
+
+static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32_t *generated, int32_t *lengths) {
+  static const int64_t rows[] = {BATCH}, prompt_shape[] = {BATCH, PROMPT}, output_shape[] = {BATCH, NEW};
+  tk_context context = TK_CONTEXT_INIT;
+  tk_decoding_config config = TK_DECODING_CONFIG_INIT;
+  tk_row_sampling sampling = TK_ROW_SAMPLING_INIT;
+  tk_decoding *decoding = NULL;
+  int32_t prompt[BATCH * PROMPT] = {0}, prompt_lengths[BATCH], ids[BATCH];
+  tk_tensor prompt_tensor = tensor(prompt, prompt_shape, 2, TK_I32), lengths_tensor = tensor(prompt_lengths, rows, 1, TK_I32);
+  tk_tensor ids_tensor = tensor(ids, rows, 1, TK_I32), generated_tensor = tensor(generated, output_shape, 2, TK_I32);
+  tk_tensor generated_lengths = tensor(lengths, rows, 1, TK_I32);
+  size_t bytes, count, i;
+  int step;
+  char *memory;
+  CHECK(config.kv_dtype == TK_F32 && config.end_id == -1);
+  CHECK(sampling.temperature == 1 && sampling.top_k == 0 && sampling.top_p == 1 && sampling.min_p == 0 && sampling.seed == 0);
+  context.isa = isa;
+  config.batch = BATCH, config.max_prompt = PROMPT, config.max_new = NEW, config.kv_dtype = kv_dtype;
+  CHECK_STATUS(tk_decoding_bytes(&context, &config, model, &bytes), 0);
+  memory = aligned(bytes);
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, bytes - 1, &decoding), -1);
+  CHECK_STATUS(tk_decoding_init(&context, &config, NULL, memory, bytes, &decoding), 161001);
+  config.kv_dtype = TK_I8;
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, bytes, &decoding), 161002);
+  config.kv_dtype = kv_dtype, config.batch = -1;
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, bytes, &decoding), 161002);
+  CHECK(decoding == NULL);
+  config.batch = BATCH;
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, bytes, &decoding), 0);
+  CHECK_STATUS(tk_decoding_finished(decoding), 1);
+  CHECK_STATUS(tk_decoding_finished(NULL), 161001);
+
+  /* Row 0: greedy. Row 1: drawn, after a longer prompt. */
+  CHECK_STATUS(tk_decoding_set_row(decoding, 2, &sampling), 161002);
+  CHECK_STATUS(tk_decoding_set_row(decoding, -1, &sampling), 161002);
+  sampling.temperature = 0;
+  CHECK_STATUS(tk_decoding_set_row(decoding, 0, &sampling), 0);
+  sampling.temperature = 1, sampling.top_p = 0.9, sampling.seed = 5;
+  CHECK_STATUS(tk_decoding_set_row(decoding, 1, &sampling), 0);
+  prompt[0] = prompt[PROMPT] = 1;
+  CHECK_STATUS(tk_model_encode(model, text, strlen(text), prompt + PROMPT + 1, PROMPT - 1, &count), 0);
+  prompt_lengths[0] = 0, prompt_lengths[1] = (int32_t)count + 1;
+  CHECK_STATUS(tk_decoding_prompt(&context, decoding, &prompt_tensor, &lengths_tensor), 161002);
+  prompt_lengths[0] = 1;
+  CHECK_STATUS(tk_decoding_prompt(&context, decoding, &prompt_tensor, NULL), 161001);
+  CHECK_STATUS(tk_decoding_prompt(&context, decoding, &prompt_tensor, &lengths_tensor), 0);
+  CHECK_STATUS(tk_decoding_finished(decoding), 0);
+  for (step = 0; tk_decoding_finished(decoding) == 0; step++) {
+    CHECK(step < NEW);
+    CHECK_STATUS(tk_decoding_step(&context, decoding, &ids_tensor), 0);
+    CHECK_STATUS(tk_decoding_output(&context, decoding, &generated_tensor, &generated_lengths), 0);
+    for (i = 0; i < BATCH; i++) CHECK(lengths[i] == step + 1 && generated[i * NEW + (size_t)step] == ids[i]);
+    for (i = (size_t)step + 1; i < NEW; i++) CHECK(generated[i] == -1);
+  }
+  CHECK(step == NEW);
+
+  /* A new prompt in row 0, the same as before: the same tokens. */
+  {
+    static const int64_t one[] = {1};
+    tk_tensor again = tensor(prompt, one, 1, TK_I32);
+    CHECK_STATUS(tk_decoding_replace_row(&context, decoding, 0, &again), 0);
+    for (i = 0; i < NEW; i++) {
+      CHECK_STATUS(tk_decoding_step(&context, decoding, &ids_tensor), 0);
+      CHECK(ids[0] == generated[i] && ids[1] == -1);
+    }
+    CHECK_STATUS(tk_decoding_replace_row(&context, decoding, BATCH, &again), 161002);
+  }
+  CHECK_STATUS(tk_decoding_reset(decoding), 0);
+  CHECK_STATUS(tk_decoding_finished(decoding), 1);
+}
+
+int main(int argc, char **argv) {
+  static const int32_t dtypes[] = {TK_F32, TK_F16, TK_BF16};
+  int i;
+  CHECK(argc == 2);
+  read_file(argv[1]);
+  for (i = 0; i < 3; i++) {
+    int32_t best[BATCH * NEW], portable[BATCH * NEW], lengths[BATCH];
+    const tk_model *model = load(dtypes[i]);
+    tokens(model);
+    generate(model, dtypes[2 - i], TK_ISA_BEST, best, lengths);
+    generate(model, dtypes[2 - i], TK_ISA_PORTABLE, portable, lengths);
+    CHECK(memcmp(best, portable, sizeof best) == 0);
+  }
+  return 0;
+}

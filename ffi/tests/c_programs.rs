@@ -1,0 +1,99 @@
+//! C and C++ programs against the shared and the static library, without a warning.
+
+mod common;
+
+use common::{Link, compile, is_native, passes, passes_with, succeed};
+use std::process::Command;
+
+const C: [&str; 2] = ["c99", "c11"];
+const CPP: [&str; 2] = ["c++17", "c++17"];
+
+#[test]
+fn conventions() {
+    passes("conventions.c", C);
+}
+
+#[test]
+fn environment() {
+    passes("environment.c", C);
+}
+
+#[test]
+fn threads() {
+    passes("threads.c", C);
+}
+
+#[test]
+fn allocation() {
+    passes("allocation.c", C);
+}
+
+#[test]
+fn cost() {
+    passes("cost.c", C);
+}
+
+#[test]
+fn decoder() {
+    passes("decoder.c", C);
+}
+
+#[test]
+fn layer() {
+    passes("layer.c", C);
+}
+
+#[test]
+fn sampling() {
+    passes("sampling.c", C);
+}
+
+#[test]
+fn decoding() {
+    passes_with("decoding.c", C, Some(&common::root().join("../assets/default.tkm")));
+}
+
+#[test]
+fn cplusplus() {
+    if !is_native() {
+        println!("skipped: C only where the programs are for another processor");
+        return;
+    }
+    passes("header.cpp", CPP);
+}
+
+#[test]
+fn valgrind() {
+    if !is_native() || Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: no valgrind here");
+        return;
+    }
+    for file in ["conventions.c", "sampling.c"] {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["-q", "--error-exitcode=9"]).arg(compile(file, "c17", Link::Static));
+        succeed(&mut valgrind);
+    }
+}
+
+/// The lines of README.md, with the library of the tests in place of the release build.
+#[test]
+fn readme() {
+    if !is_native() {
+        println!("skipped: the lines are for this processor");
+        return;
+    }
+    let readme = std::fs::read_to_string(common::root().join("README.md")).unwrap();
+    let lines: Vec<&str> = readme.lines().filter(|line| line.starts_with("cc ") || line.starts_with("c++ ")).collect();
+    assert_eq!(lines.len(), 4);
+    let program = common::scratch().join("sample");
+    let mut outputs = Vec::new();
+    for line in lines {
+        let line = line.replace("-o sample", &format!("-Wall -Wextra -Werror -o {}", program.display()));
+        let line = line.replace("target/release", &common::library().display().to_string());
+        succeed(Command::new("sh").args(["-c", &line]).current_dir(common::root().join("..")));
+        // cargo's own library path would come before the one that the line links in.
+        outputs.push(succeed(Command::new(&program).env_remove("LD_LIBRARY_PATH")));
+    }
+    assert!(outputs[0].starts_with("0: token 1000\n1: token "), "{}", outputs[0]);
+    assert!(outputs.iter().all(|output| *output == outputs[0]), "{outputs:?}");
+}

@@ -1,0 +1,259 @@
+//! Which instruction set runs: [`Isa`] is a name, [`Level`] a checked one, [`Kernel`] what can run on any.
+//!
+//! Detection happens once per process and is kept in one atomic: in a virtual machine a `cpuid` costs microseconds. It needs no
+//! `std`: `cpuid` and `xgetbv` on x86-64, `ID_AA64ISAR0_EL1` on aarch64 (Linux lets programs read it).
+
+use crate::simd::{Dot, Portable, Simd};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// The name of an instruction set: what tests, benches and users pass around.
+///
+/// ```
+/// use tilekern_kernels::dispatch::Isa;
+///
+/// assert_eq!(Isa::from_name("avx2"), Some(Isa::Avx2));
+/// assert_eq!(Isa::Avx2.name(), "avx2");
+/// assert!(Isa::Portable.is_available());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Isa {
+    /// The `wide` crate, on whatever the build allows.
+    Portable,
+    /// AVX2, FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, DQ, VL.
+    Avx512,
+    /// AVX-512 with VNNI.
+    Avx512Vnni,
+    /// ARMv8 NEON.
+    Neon,
+    /// NEON with the dot-product extension.
+    NeonDot,
+    /// AVX-512 VNNI with int8 tiles on AMX.
+    Avx512Amx,
+}
+
+impl Isa {
+    /// All names, the portable one first.
+    pub const ALL: [Isa; 7] = [Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Vnni, Isa::Neon, Isa::NeonDot, Isa::Avx512Amx];
+
+    /// The name in command lines, bench ids and the C API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+            Isa::Avx512Vnni => "avx512vnni",
+            Isa::Neon => "neon",
+            Isa::NeonDot => "neondot",
+            Isa::Avx512Amx => "avx512amx",
+        }
+    }
+
+    /// The instruction set of that [`Isa::name`].
+    pub fn from_name(name: &str) -> Option<Isa> {
+        Isa::ALL.into_iter().find(|isa| isa.name() == name)
+    }
+
+    /// Whether this processor, and this version of the library, can run it.
+    pub fn is_available(self) -> bool {
+        available() & self.bit() != 0
+    }
+
+    /// The best instruction set of this processor.
+    pub fn detect() -> Isa {
+        Level::detect().isa()
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// An instruction set that this processor has: running a kernel on it cannot fail.
+///
+/// ```
+/// use tilekern_kernels::dispatch::{Isa, Level};
+///
+/// let best = Level::detect();
+/// assert!(best.isa().is_available());
+/// assert!(Level::new(Isa::Portable).is_some());
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Level {
+    /// The portable token.
+    Portable(Portable),
+    /// AVX2.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx2(crate::simd::Avx2),
+    /// AVX-512.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx512(crate::simd::Avx512),
+    /// AVX-512 VNNI.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx512Vnni(crate::simd::Avx512Vnni),
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(crate::simd::Neon),
+    /// NEON with dot product.
+    #[cfg(target_arch = "aarch64")]
+    NeonDot(crate::simd::NeonDot),
+}
+
+impl Level {
+    /// That instruction set, or `None` where the processor lacks it.
+    pub fn new(isa: Isa) -> Option<Level> {
+        match isa {
+            Isa::Portable => Some(Level::Portable(Portable::new())),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx2 => crate::simd::Avx2::new().map(Level::Avx2),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx512 => crate::simd::Avx512::new().map(Level::Avx512),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx512Vnni => crate::simd::Avx512Vnni::new().map(Level::Avx512Vnni),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => crate::simd::Neon::new().map(Level::Neon),
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonDot => crate::simd::NeonDot::new().map(Level::NeonDot),
+            _ => None,
+        }
+    }
+
+    /// The best level of this processor.
+    pub fn detect() -> Level {
+        const BEST_FIRST: [Isa; 5] = [Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon];
+        BEST_FIRST.into_iter().find_map(Level::new).unwrap_or(Level::Portable(Portable::new()))
+    }
+
+    /// The name of this level.
+    pub fn isa(self) -> Isa {
+        struct Name;
+        impl Kernel for Name {
+            type Output = Isa;
+            #[inline(always)]
+            fn run<S: Dot>(self, _: S) -> Isa {
+                S::ISA
+            }
+        }
+        self.run(Name)
+    }
+
+    /// Runs the kernel, compiled for this instruction set.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            Level::Portable(s) => s.vectorize(
+                #[inline(always)]
+                || kernel.run(s),
+            ),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Level::Avx2(s) => s.vectorize(
+                #[inline(always)]
+                || kernel.run(s),
+            ),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Level::Avx512(s) => s.vectorize(
+                #[inline(always)]
+                || kernel.run(s),
+            ),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Level::Avx512Vnni(s) => s.vectorize(
+                #[inline(always)]
+                || kernel.run(s),
+            ),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon(s) => s.vectorize(
+                #[inline(always)]
+                || kernel.run(s),
+            ),
+            #[cfg(target_arch = "aarch64")]
+            Level::NeonDot(s) => s.vectorize(
+                #[inline(always)]
+                || kernel.run(s),
+            ),
+        }
+    }
+}
+
+/// One body for every instruction set.
+///
+/// `run`, and every function between it and an intrinsic, must be `#[inline(always)]`: the body is compiled once per
+/// instruction set, inside a function that has its features; what is left out of line loses them.
+pub trait Kernel {
+    /// What the kernel returns.
+    type Output;
+    /// The body.
+    fn run<S: Dot>(self, s: S) -> Self::Output;
+}
+
+/// Set once the other bits are known.
+const DETECTED: u32 = 1 << 31;
+
+static AVAILABLE: AtomicU32 = AtomicU32::new(0);
+
+/// The instruction sets of this processor, one bit each. Two threads that race here store the same value.
+fn available() -> u32 {
+    let known = AVAILABLE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let found = DETECTED | Isa::Portable.bit() | detect();
+    AVAILABLE.store(found, Ordering::Relaxed);
+    found
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+fn detect() -> u32 {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    let has = |word: u32, bits: &[u32]| bits.iter().all(|&bit| word >> bit & 1 == 1);
+    if __cpuid(0).eax < 7 {
+        return 0;
+    }
+    let one = __cpuid(1).ecx;
+    let seven = __cpuid_count(7, 0);
+    let extended = if __cpuid(0x8000_0000).eax > 0x8000_0000 { __cpuid(0x8000_0001).ecx } else { 0 };
+    const OSXSAVE: u32 = 27;
+    if !has(one, &[OSXSAVE]) {
+        return 0;
+    }
+    let enabled: u32;
+    // SAFETY: OSXSAVE says that the operating system enabled `xgetbv`; it writes eax and edx and nothing else.
+    unsafe {
+        core::arch::asm!("xgetbv", in("ecx") 0, out("eax") enabled, out("edx") _, options(nomem, nostack, preserves_flags));
+    }
+    // 1.ECX: FMA 12, POPCNT 23, AVX 28, F16C 29; 8000_0001.ECX: LZCNT 5; 7.EBX: BMI1 3, AVX2 5, BMI2 8; XCR0: XMM 1, YMM 2.
+    let avx2 = has(one, &[12, 23, 28, 29]) && has(extended, &[5]) && has(seven.ebx, &[3, 5, 8]) && has(enabled, &[1, 2]);
+    // 7.EBX: AVX512F 16, DQ 17, BW 30, VL 31; XCR0: opmask 5, ZMM_Hi256 6, Hi16_ZMM 7. 7.ECX: VNNI 11.
+    let avx512 = avx2 && has(seven.ebx, &[16, 17, 30, 31]) && has(enabled, &[5, 6, 7]);
+    let vnni = avx512 && has(seven.ecx, &[11]);
+    [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni)]
+        .into_iter()
+        .map(|(has, isa)| if has { isa.bit() } else { 0 })
+        .sum()
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+fn detect() -> u32 {
+    Isa::Neon.bit() | if has_dot_product() { Isa::NeonDot.bit() } else { 0 }
+}
+
+#[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_os = "android", target_os = "none"), not(miri)))]
+fn has_dot_product() -> bool {
+    let features: u64;
+    // SAFETY: Linux emulates the read for programs, and on bare metal it is the register itself.
+    unsafe { core::arch::asm!("mrs {}, ID_AA64ISAR0_EL1", out(reg) features, options(nomem, nostack, preserves_flags)) };
+    const DOT_PRODUCT: u32 = 44;
+    features >> DOT_PRODUCT & 0xF != 0
+}
+
+/// Elsewhere a program may not read the register, and the build says what the machine has: on an Apple one the dot product.
+#[cfg(all(target_arch = "aarch64", not(any(target_os = "linux", target_os = "android", target_os = "none")), not(miri)))]
+fn has_dot_product() -> bool {
+    cfg!(target_feature = "dotprod")
+}
+
+#[cfg(any(miri, not(any(all(target_arch = "x86_64", target_feature = "sse2"), target_arch = "aarch64"))))]
+fn detect() -> u32 {
+    0
+}

@@ -1,0 +1,231 @@
+//! The packed int8 weight: one format for every instruction set, which can be written to disk and moved between machines.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0..8 | `TKPACKED` |
+//! | 8..12 | version, u32, 1 |
+//! | 12..16 | source of the weights, u32: 0 i8, 1 i4 (stored as i8) |
+//! | 16..40 | experts, K, N, u64 each |
+//! | 40..64 | zero |
+//!
+//! Then, for each expert, panels of 16 columns, `[N16 / 16][K64 / 4][16][4]`, and the column sums, i32 `[N16]`. K64 is K rounded up to
+//! 64, N16 is N rounded up to 16, both filled with zeros. A quad of k of one panel is one 64-byte vector, 16 of them one AMX tile.
+//! Everything is little-endian; the owner aligns to 64 bytes for speed, and any alignment is accepted.
+
+use crate::reference::quantize;
+
+/// Bytes before the first panel.
+pub const HEADER: usize = 64;
+
+const MAGIC: [u8; 8] = *b"TKPACKED";
+const VERSION: u32 = 1;
+
+/// What the weights were before they were packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Source {
+    /// Eight bits.
+    I8 = 0,
+    /// Four bits, stored as eight.
+    I4 = 1,
+}
+
+/// Sizes of a packed weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    experts: usize,
+    k: usize,
+    n: usize,
+}
+
+impl Sizes {
+    fn quads(self) -> usize {
+        self.k.next_multiple_of(64) / 4
+    }
+
+    fn panels(self) -> usize {
+        self.n.div_ceil(16)
+    }
+
+    /// Vectors of 64 bytes of one expert: panels, then sums.
+    fn vectors(self) -> usize {
+        self.panels() * (self.quads() + 1)
+    }
+
+    fn bytes(self) -> Option<usize> {
+        let quads = self.k.checked_next_multiple_of(64)? / 4;
+        let panels = self.n.checked_next_multiple_of(16)? / 16;
+        let vectors = panels.checked_mul(quads.checked_add(1)?)?.checked_mul(self.experts)?;
+        vectors.checked_mul(64)?.checked_add(HEADER)
+    }
+}
+
+/// Bytes of a packed `[experts][k][n]`, or `None` where that overflows.
+///
+/// ```
+/// assert_eq!(tilekern_kernels::pack::packed_bytes(1, 64, 16), Some(64 + 64 * 16 + 64));
+/// ```
+pub fn packed_bytes(experts: usize, k: usize, n: usize) -> Option<usize> {
+    Sizes { experts, k, n }.bytes()
+}
+
+/// A packed weight that was found whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    body: &'a [[i8; 64]],
+    sizes: Sizes,
+    source: Source,
+}
+
+impl<'a> Packed<'a> {
+    /// Reads the header. `None` if it is foreign or damaged, or if the length is not exactly what it says.
+    pub fn new(bytes: &'a [i8]) -> Option<Packed<'a>> {
+        let (head, body) = bytes.split_first_chunk::<HEADER>()?;
+        let head: [u8; HEADER] = bytemuck::cast(*head);
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let size = |at: usize| usize::try_from(u64::from(word(at)) | u64::from(word(at + 4)) << 32).ok();
+        let source = match word(12) {
+            0 => Source::I8,
+            1 => Source::I4,
+            _ => return None,
+        };
+        let sizes = Sizes { experts: size(16)?, k: size(24)?, n: size(32)? };
+        let whole = head[..8] == MAGIC && word(8) == VERSION && head[40..].iter().all(|&b| b == 0);
+        let fits = sizes.experts >= 1 && sizes.k >= 1 && sizes.n >= 1 && sizes.bytes() == Some(bytes.len());
+        (whole && fits).then_some(Packed { body: body.as_chunks().0, sizes, source })
+    }
+
+    /// The number of experts.
+    pub fn experts(&self) -> usize {
+        self.sizes.experts
+    }
+
+    /// Rows: the length of a dot product.
+    pub fn k(&self) -> usize {
+        self.sizes.k
+    }
+
+    /// Columns.
+    pub fn n(&self) -> usize {
+        self.sizes.n
+    }
+
+    /// What the weights were.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The weights of one expert.
+    pub fn expert(&self, expert: usize) -> Panels<'a> {
+        let all = &self.body[expert * self.sizes.vectors()..][..self.sizes.vectors()];
+        let (weights, sums) = all.split_at(self.sizes.panels() * self.sizes.quads());
+        Panels { weights, sums, quads: self.sizes.quads(), k: self.sizes.k, n: self.sizes.n }
+    }
+}
+
+/// The panels of one expert.
+#[derive(Clone, Copy, Debug)]
+pub struct Panels<'a> {
+    weights: &'a [[i8; 64]],
+    sums: &'a [[i8; 64]],
+    quads: usize,
+    k: usize,
+    n: usize,
+}
+
+impl<'a> Panels<'a> {
+    /// Columns.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// The length of a dot product.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Number of panels.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// Never: a weight has columns.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// The quads of panel `p`, `[K64 / 4][16][4]`.
+    #[inline(always)]
+    pub fn panel(&self, p: usize) -> &'a [[i8; 64]] {
+        &self.weights[p * self.quads..][..self.quads]
+    }
+
+    /// The column sums of panel `p`.
+    #[inline(always)]
+    pub fn sums(&self, p: usize) -> [i32; 16] {
+        bytemuck::cast(self.sums[p])
+    }
+}
+
+/// Packs one expert `[k][n]` of int8 weights, header included. `out` is exactly [`packed_bytes`] long.
+///
+/// ```
+/// use tilekern_kernels::pack::{Packed, pack_i8, packed_bytes};
+///
+/// let mut packed = vec![0; packed_bytes(1, 2, 3).unwrap()];
+/// pack_i8(&mut packed, 2, 3, |k, n| (10 * k + n) as i8);
+/// let packed = Packed::new(&packed).unwrap();
+/// assert_eq!((packed.k(), packed.n()), (2, 3));
+/// assert_eq!(packed.expert(0).sums(0)[..3], [10, 12, 14]);
+/// ```
+pub fn pack_i8(out: &mut [i8], k: usize, n: usize, weight: impl Fn(usize, usize) -> i8) {
+    let sizes = Sizes { experts: 1, k, n };
+    write_header(out, sizes, Source::I8);
+    pack_expert(&mut out[HEADER..], sizes, weight);
+}
+
+/// As [`pack_i8`] from floats, each output channel (column) quantised as a row is: its scale goes to `scales[n]`.
+///
+/// ```
+/// use tilekern_kernels::pack::{pack_floats, packed_bytes};
+///
+/// let (mut packed, mut scales) = (vec![0; packed_bytes(1, 1, 2).unwrap()], [0.0; 2]);
+/// pack_floats(&mut packed, 1, 2, |_, n| n as f32 * 127.0, &mut scales);
+/// assert_eq!(scales, [0.0, 1.0]);
+/// ```
+pub fn pack_floats(out: &mut [i8], k: usize, n: usize, weight: impl Fn(usize, usize) -> f32, scales: &mut [f32]) {
+    let sizes = Sizes { experts: 1, k, n };
+    write_header(out, sizes, Source::I8);
+    for column in 0..n {
+        scales[column] = crate::reference::quantize_scale(k, |i| weight(i, column));
+    }
+    let scales = &*scales;
+    pack_expert(&mut out[HEADER..], sizes, |i, column| quantize(weight(i, column), scales[column]));
+}
+
+fn write_header(out: &mut [i8], sizes: Sizes, source: Source) {
+    let mut head = [0u8; HEADER];
+    head[..8].copy_from_slice(&MAGIC);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head[12..16].copy_from_slice(&(source as u32).to_le_bytes());
+    for (at, size) in [(16, sizes.experts), (24, sizes.k), (32, sizes.n)] {
+        head[at..at + 8].copy_from_slice(&(size as u64).to_le_bytes());
+    }
+    out[..HEADER].copy_from_slice(bytemuck::cast_slice(&head));
+}
+
+fn pack_expert(out: &mut [i8], sizes: Sizes, weight: impl Fn(usize, usize) -> i8) {
+    let vectors = out.as_chunks_mut::<64>().0;
+    let (weights, sums) = vectors.split_at_mut(sizes.panels() * sizes.quads());
+    for (p, (panel, sums)) in weights.chunks_exact_mut(sizes.quads()).zip(sums).enumerate() {
+        let mut total = [0i32; 16];
+        for (q, vector) in panel.iter_mut().enumerate() {
+            for (i, byte) in vector.iter_mut().enumerate() {
+                let (column, row) = (16 * p + i / 4, 4 * q + i % 4);
+                *byte = if column < sizes.n && row < sizes.k { weight(row, column) } else { 0 };
+                total[i / 4] += i32::from(*byte);
+            }
+        }
+        *sums = bytemuck::cast(total);
+    }
+}

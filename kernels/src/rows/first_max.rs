@@ -1,0 +1,100 @@
+//! The first maximum of a row: one load and one maximum a vector, and the question whether it holds a NaN.
+//!
+//! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
+
+use super::key::clean;
+use super::{Span, vectors};
+use crate::dispatch::Kernel;
+use crate::element::Element;
+use crate::simd::{Dot, Simd};
+
+/// What a pass over a row found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// The maximum: NaN not counted, +inf as the largest finite number; -inf if nothing else is there.
+    pub max: f32,
+    /// Whether a NaN was seen.
+    pub nan: bool,
+    /// Whether a +inf was seen.
+    pub infinite: bool,
+}
+
+impl Summary {
+    /// From the maximum as it was seen.
+    #[inline(always)]
+    pub fn new(max: f32, nan: bool) -> Summary {
+        Summary { max: max.min(f32::MAX), nan, infinite: max == f32::INFINITY }
+    }
+}
+
+/// Elements of a chunk: long enough for the reduction at its end not to count, short enough to be looked through again.
+const CHUNK: usize = 1024;
+
+/// The first maximum of a row, as logits count, and where it is: 0 if the row holds nothing but NaN and -inf.
+#[inline(always)]
+pub fn first_max<S: Simd, T: Element>(s: S, row: &[T]) -> (usize, Summary) {
+    let lowest = s.splat(f32::NEG_INFINITY);
+    let mut best = (0, f32::NEG_INFINITY);
+    let mut numbers = s.eq(lowest, lowest);
+    let mut max = f32::NEG_INFINITY;
+    for (i, chunk) in row.chunks(CHUNK).enumerate() {
+        let mut tops = [lowest; 4];
+        let (fours, rest) = chunk.as_chunks::<64>();
+        for four in fours {
+            for (top, sixteen) in tops.iter_mut().zip(four.as_chunks::<16>().0) {
+                let v = T::load(s, sixteen);
+                numbers = s.both(numbers, s.eq(v, v));
+                *top = s.max(v, *top);
+            }
+        }
+        vectors(
+            rest.len(),
+            #[inline(always)]
+            |span| {
+                let v = span.load(s, rest, T::NEG_INFINITY);
+                numbers = s.both(numbers, s.eq(v, v));
+                tops[0] = s.max(v, tops[0]);
+            },
+        );
+        let seen = s.reduce_max(s.max(s.max(tops[0], tops[1]), s.max(tops[2], tops[3])));
+        max = if seen > max { seen } else { max };
+        let top = seen.min(f32::MAX);
+        if top > best.1 {
+            best = (i * CHUNK, top);
+        }
+    }
+    let summary = Summary::new(max, s.mask_bits(numbers) != u16::MAX);
+    (position(s, row, best.0, summary.max), summary)
+}
+
+/// The first element from `start` on that is at least `bound`; `start` if none is.
+#[inline(always)]
+pub fn position<S: Simd, T: Element>(s: S, row: &[T], start: usize, bound: f32) -> usize {
+    let (rest, bound) = (&row[start..], s.splat(bound));
+    let mut at = 0;
+    while at < rest.len() {
+        let span = Span { at, len: 16.min(rest.len() - at) };
+        let v = clean(s, span.load(s, rest, T::NEG_INFINITY));
+        let hits = s.mask_bits(s.le(bound, v));
+        if hits != 0 {
+            return start + at + hits.trailing_zeros() as usize;
+        }
+        at += 16;
+    }
+    start
+}
+
+/// The first maximum of a row: its index.
+pub struct FirstMax<'a, T> {
+    /// The row.
+    pub row: &'a [T],
+}
+
+impl<T: Element> Kernel for FirstMax<'_, T> {
+    type Output = (usize, Summary);
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> (usize, Summary) {
+        first_max(s, self.row)
+    }
+}

@@ -1,0 +1,65 @@
+//! Keys: a value and its place as one integer that sorts as lists do, larger values first, of equal ones the lower index first.
+//!
+//! The high half are the bits of the value, mapped so that unsigned order is descending order; the low half is the index. Keys of a row
+//! are unique, so every way of selecting or sorting them gives the same list.
+
+use crate::simd::Simd;
+
+/// What logits count as: NaN as -inf, +inf as the largest finite number.
+#[inline(always)]
+pub fn clean<S: Simd>(s: S, v: S::F32) -> S::F32 {
+    s.min(s.max(v, s.splat(f32::NEG_INFINITY)), s.splat(f32::MAX))
+}
+
+/// [`clean`] for one.
+#[inline(always)]
+pub fn clean_one(x: f32) -> f32 {
+    if x > f32::NEG_INFINITY { x.min(f32::MAX) } else { f32::NEG_INFINITY }
+}
+
+/// The key of a cleaned value; -0 counts as +0.
+#[inline(always)]
+pub fn key(value: f32, index: usize) -> u64 {
+    u64::from(descending(value)) << 32 | index as u64
+}
+
+/// The index in a key.
+#[inline(always)]
+pub fn index_of(key: u64) -> usize {
+    key as u32 as usize
+}
+
+/// The value in a key.
+#[inline(always)]
+pub fn value_of(key: u64) -> f32 {
+    ascending_to_value(!((key >> 32) as u32) as i32 ^ i32::MIN)
+}
+
+/// The values of up to 16 keys; the lanes behind hold `fill`.
+#[inline(always)]
+pub fn values_of<S: Simd>(s: S, keys: &[u64], fill: f32) -> S::F32 {
+    let mut values = [fill; 16];
+    for (value, &key) in values.iter_mut().zip(keys) {
+        *value = value_of(key);
+    }
+    s.load(&values)
+}
+
+/// Unsigned, descending as the value ascends.
+#[inline(always)]
+fn descending(value: f32) -> u32 {
+    !((value_to_ascending(value + 0.0) ^ i32::MIN) as u32)
+}
+
+/// Signed, ascending with the value.
+#[inline(always)]
+pub fn value_to_ascending(value: f32) -> i32 {
+    let bits = value.to_bits() as i32;
+    bits ^ (bits >> 31 & i32::MAX)
+}
+
+/// The value of [`value_to_ascending`].
+#[inline(always)]
+pub fn ascending_to_value(order: i32) -> f32 {
+    f32::from_bits((order ^ (order >> 31 & i32::MAX)) as u32)
+}

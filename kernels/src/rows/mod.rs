@@ -1,0 +1,135 @@
+//! One file per row algorithm. A body is written once for the whole row: [`vectors`] gives it full vectors, then the tail.
+//!
+//! A step that several paths share is compiled once, out of line, and enters the token again by `vectorize`: slices and numbers cross
+//! such a boundary, vectors never.
+
+mod sum;
+pub use sum::row_sum;
+
+mod rms_norm;
+pub use rms_norm::{RmsNorm, RmsNormQuant};
+
+mod quantize;
+pub use quantize::{Quantize, quantize};
+
+mod dequant;
+pub use dequant::{Dequant, DequantResidual, DequantResidualRmsNormQuant, dequant, dequant_span};
+
+mod rope;
+pub use rope::{DequantRope, rotate};
+
+mod rope_table;
+pub use rope_table::{rope_frequencies, rope_row};
+
+mod swiglu;
+pub use swiglu::{DequantSwigluQuant, swiglu};
+
+mod convert;
+pub use convert::{Narrow, Scale};
+mod key;
+
+mod first_max;
+pub use first_max::{FirstMax, Summary};
+
+mod select;
+pub use select::{BLOCK, TopK, maxima_len};
+
+mod softmax;
+
+mod nucleus;
+
+mod race;
+pub use race::Noise;
+
+mod sample;
+pub use sample::{Choice, Middle, Sample, Stages, Workspace, status};
+
+mod project;
+pub use project::Project;
+
+mod divide;
+pub use divide::Divide;
+
+use crate::element::Element;
+use crate::simd::Simd;
+
+/// Up to 16 neighbouring elements of a row: `len` is 16 but for the tail.
+#[derive(Clone, Copy)]
+pub struct Span {
+    /// Index of the first element.
+    pub at: usize,
+    /// Number of elements, 1 to 16.
+    pub len: usize,
+}
+
+/// Calls `body` for each span of a row of `n` elements. The body is compiled twice, for `len == 16` and for the tail, so a test of
+/// `len` inside costs nothing.
+#[inline(always)]
+pub fn vectors(n: usize, mut body: impl FnMut(Span)) {
+    for i in 0..n / 16 {
+        body(Span { at: 16 * i, len: 16 });
+    }
+    if n % 16 != 0 {
+        body(Span { at: n / 16 * 16, len: n % 16 });
+    }
+}
+
+impl Span {
+    /// The elements of `row` under this span; the lanes behind a tail hold `fill`.
+    #[inline(always)]
+    pub fn load<S: Simd, T: Element>(self, s: S, row: &[T], fill: T) -> S::F32 {
+        let a = &row[self.at..self.at + self.len];
+        match a.first_chunk::<16>() {
+            Some(full) => T::load(s, full),
+            None => T::load_partial(s, a, fill),
+        }
+    }
+
+    /// Writes the elements of `row` under this span.
+    #[inline(always)]
+    pub fn store<S: Simd, T: Element>(self, s: S, v: S::F32, row: &mut [T]) {
+        let a = &mut row[self.at..self.at + self.len];
+        match a.first_chunk_mut::<16>() {
+            Some(full) => T::store(s, v, full),
+            None => T::store_partial(s, v, a),
+        }
+    }
+
+    /// The integers of `row` under this span; the lanes behind a tail hold 0.
+    #[inline(always)]
+    pub fn load_i32<S: Simd>(self, s: S, row: &[i32]) -> S::I32 {
+        let a = &row[self.at..self.at + self.len];
+        match a.first_chunk::<16>() {
+            Some(full) => s.load_i32(full),
+            None => s.load_i32_partial(a),
+        }
+    }
+
+    /// Writes the low bytes of the lanes to `row`.
+    #[inline(always)]
+    pub fn store_i8<S: Simd>(self, s: S, v: S::I32, row: &mut [i8]) {
+        let a = &mut row[self.at..self.at + self.len];
+        match a.first_chunk_mut::<16>() {
+            Some(full) => s.store_i8(v, full),
+            None => {
+                let mut all = [0; 16];
+                s.store_i8(v, &mut all);
+                a.copy_from_slice(&all[..a.len()]);
+            }
+        }
+    }
+
+    /// Writes the lanes to `row`.
+    #[inline(always)]
+    pub fn store_i32<S: Simd>(self, s: S, v: S::I32, row: &mut [i32]) {
+        let a = &mut row[self.at..self.at + self.len];
+        match a.first_chunk_mut::<16>() {
+            Some(full) => s.store_i32(v, full),
+            None => {
+                let mut all = [0; 16];
+                s.store_i32(v, &mut all);
+                a.copy_from_slice(&all[..a.len()]);
+            }
+        }
+    }
+}

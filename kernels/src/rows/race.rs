@@ -1,0 +1,111 @@
+//! The choice among probabilities: the first maximum of `pr / noise`, an exponential race.
+
+use super::softmax::Weights;
+use super::{Span, vectors};
+use crate::element::Element;
+use crate::philox::Exponential;
+use crate::simd::Simd;
+
+/// What the probabilities are divided by.
+#[derive(Clone, Copy, Debug)]
+pub enum Noise<'a> {
+    /// Nothing: the choice is the largest logit.
+    None,
+    /// `|q| + eps`, by place in the list.
+    Given {
+        /// At least as long as the list.
+        q: &'a [f32],
+        /// Added to each.
+        eps: f32,
+    },
+    /// Exponential numbers.
+    Drawn {
+        /// Of which tensor.
+        numbers: Exponential,
+        /// The element that belongs to the first place.
+        first: u64,
+    },
+}
+
+impl Noise<'_> {
+    /// The divisors of the places under a span.
+    #[inline(always)]
+    pub fn at<S: Simd>(&self, s: S, span: Span) -> S::F32 {
+        match *self {
+            Noise::None => s.splat(1.0),
+            Noise::Given { q, eps } => {
+                let magnitude = s.and(s.bits(span.load(s, q, 1.0)), s.splat_i32(i32::MAX));
+                s.add(s.from_bits(magnitude), s.splat(eps))
+            }
+            Noise::Drawn { numbers, first } => numbers.at(s, first + span.at as u64),
+        }
+    }
+}
+
+/// Place of the first maximum of `value` over n places; 0 where nothing but NaN and -inf is.
+#[inline(always)]
+pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F32) -> usize {
+    let mut best = s.splat(f32::NEG_INFINITY);
+    let mut places = s.splat_i32(-1);
+    vectors(
+        n,
+        #[inline(always)]
+        |span| {
+            let mut v = value(span);
+            if span.len < 16 {
+                let mut outside = [f32::NAN; 16];
+                outside[..span.len].fill(0.0);
+                v = s.add(v, s.load(&outside));
+            }
+            let better = s.lt(best, v);
+            best = s.select(better, v, best);
+            places = s.select_i32(better, s.splat_i32((span.at / 16) as i32), places);
+        },
+    );
+    let top = s.splat(s.reduce_max(best));
+    let mut vectors = [0; 16];
+    s.store_i32(places, &mut vectors);
+    // A lane holds the first vector with its best; of lanes that reached the top the first place counts.
+    let mut hits = s.mask_bits(s.eq(top, best));
+    let mut place = usize::MAX;
+    while hits != 0 {
+        let lane = hits.trailing_zeros() as usize;
+        hits &= hits - 1;
+        if vectors[lane] >= 0 {
+            place = place.min(16 * vectors[lane] as usize + lane);
+        }
+    }
+    if place == usize::MAX { 0 } else { place }
+}
+
+/// The winner's place in a list of probabilities.
+#[inline(never)]
+pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> usize {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            first_place(
+                s,
+                probabilities.len(),
+                #[inline(always)]
+                |span| s.div(span.load(s, probabilities, 0.0), noise.at(s, span)),
+            )
+        },
+    )
+}
+
+/// The winner's place in a row that no stage touched.
+#[inline(never)]
+pub fn race_row<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, noise: &Noise<'_>) -> usize {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            first_place(
+                s,
+                row.len(),
+                #[inline(always)]
+                |span| s.div(weights.of_span(s, row, span), noise.at(s, span)),
+            )
+        },
+    )
+}

@@ -1,0 +1,5 @@
+//! The aarch64 tokens.
+
+mod neon;
+
+pub use neon::{Neon, NeonDot};

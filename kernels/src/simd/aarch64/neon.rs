@@ -1,0 +1,337 @@
+//! NEON, without and with the dot-product extension: the logical vector is four registers.
+
+// `hw!` may stand inside `hw!`.
+#![allow(unused_unsafe)]
+
+use crate::dispatch::Isa;
+use crate::simd::{Dot, Simd};
+use core::arch::aarch64::*;
+use core::array::from_fn;
+
+/// NEON, and the dot-product extension where `DOT` holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Token<const DOT: bool>(());
+
+/// ARMv8 NEON.
+pub type Neon = Token<false>;
+/// NEON with `sdot`.
+pub type NeonDot = Token<true>;
+
+impl<const DOT: bool> Token<DOT> {
+    /// The token, where this processor has the instruction set.
+    #[inline]
+    pub fn new() -> Option<Self> {
+        Self::ISA.is_available().then_some(Token(()))
+    }
+}
+
+macro_rules! hw {
+    ($e:expr) => {
+        // SAFETY: the token proves the features, and the array behind a pointer has the size of the access.
+        unsafe { $e }
+    };
+}
+
+/// The same intrinsic on the four registers.
+macro_rules! four {
+    ($f:expr, $a:expr) => {
+        from_fn(|i| hw!($f($a[i])))
+    };
+    ($f:expr, $a:expr, $b:expr) => {
+        from_fn(|i| hw!($f($a[i], $b[i])))
+    };
+    ($f:expr, $a:expr, $b:expr, $c:expr) => {
+        from_fn(|i| hw!($f($a[i], $b[i], $c[i])))
+    };
+}
+
+/// The mask, with its origin hidden. LLVM turns `select(a < b, a, b)` into `fminnm` where it knows `b` to be no NaN, and that answers
+/// -0 for -0 and +0.
+#[inline(always)]
+fn opaque(mut m: M) -> M {
+    for m in &mut m {
+        hw!(core::arch::asm!("/* {0:v} */", inout(vreg) * m, options(pure, nomem, nostack, preserves_flags)));
+    }
+    m
+}
+
+type F = [float32x4_t; 4];
+type I = [int32x4_t; 4];
+type M = [uint32x4_t; 4];
+
+impl<const DOT: bool> Simd for Token<DOT> {
+    type F32 = F;
+    type I32 = I;
+    type Mask = M;
+
+    const ISA: Isa = if DOT { Isa::NeonDot } else { Isa::Neon };
+
+    #[inline(always)]
+    fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    #[inline(always)]
+    fn load(self, a: &[f32; 16]) -> F {
+        from_fn(|i| hw!(vld1q_f32(a.as_ptr().add(4 * i))))
+    }
+    #[inline(always)]
+    fn store(self, v: F, a: &mut [f32; 16]) {
+        for i in 0..4 {
+            hw!(vst1q_f32(a.as_mut_ptr().add(4 * i), v[i]));
+        }
+    }
+    #[inline(always)]
+    fn load_i32(self, a: &[i32; 16]) -> I {
+        from_fn(|i| hw!(vld1q_s32(a.as_ptr().add(4 * i))))
+    }
+    #[inline(always)]
+    fn store_i32(self, v: I, a: &mut [i32; 16]) {
+        for i in 0..4 {
+            hw!(vst1q_s32(a.as_mut_ptr().add(4 * i), v[i]));
+        }
+    }
+    #[inline(always)]
+    fn load_i8(self, a: &[i8; 16]) -> I {
+        hw!({
+            let v = vld1q_s8(a.as_ptr());
+            let (lo, hi) = (vmovl_s8(vget_low_s8(v)), vmovl_high_s8(v));
+            [vmovl_s16(vget_low_s16(lo)), vmovl_high_s16(lo), vmovl_s16(vget_low_s16(hi)), vmovl_high_s16(hi)]
+        })
+    }
+    #[inline(always)]
+    fn store_i8(self, v: I, a: &mut [i8; 16]) {
+        hw!({
+            let lo = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]));
+            let hi = vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]));
+            vst1q_s8(a.as_mut_ptr(), vcombine_s8(vmovn_s16(lo), vmovn_s16(hi)));
+        })
+    }
+    #[inline(always)]
+    fn load_u16(self, a: &[u16; 16]) -> I {
+        from_fn(|i| hw!(vreinterpretq_s32_u32(vmovl_u16(vld1_u16(a.as_ptr().add(4 * i))))))
+    }
+    #[inline(always)]
+    fn store_u16(self, v: I, a: &mut [u16; 16]) {
+        for i in 0..4 {
+            hw!(vst1_u16(a.as_mut_ptr().add(4 * i), vmovn_u32(vreinterpretq_u32_s32(v[i]))));
+        }
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> F {
+        [hw!(vdupq_n_f32(x)); 4]
+    }
+    #[inline(always)]
+    fn add(self, a: F, b: F) -> F {
+        four!(vaddq_f32, a, b)
+    }
+    #[inline(always)]
+    fn sub(self, a: F, b: F) -> F {
+        four!(vsubq_f32, a, b)
+    }
+    #[inline(always)]
+    fn mul(self, a: F, b: F) -> F {
+        four!(vmulq_f32, a, b)
+    }
+    #[inline(always)]
+    fn div(self, a: F, b: F) -> F {
+        four!(vdivq_f32, a, b)
+    }
+    #[inline(always)]
+    fn fma(self, a: F, b: F, c: F) -> F {
+        four!(vfmaq_f32, c, a, b)
+    }
+    #[inline(always)]
+    fn max(self, a: F, b: F) -> F {
+        self.select(four!(vcgtq_f32, a, b), a, b)
+    }
+    #[inline(always)]
+    fn min(self, a: F, b: F) -> F {
+        self.select(four!(vcltq_f32, a, b), a, b)
+    }
+
+    #[inline(always)]
+    fn lt(self, a: F, b: F) -> M {
+        four!(vcltq_f32, a, b)
+    }
+    #[inline(always)]
+    fn le(self, a: F, b: F) -> M {
+        four!(vcleq_f32, a, b)
+    }
+    #[inline(always)]
+    fn eq(self, a: F, b: F) -> M {
+        four!(vceqq_f32, a, b)
+    }
+    #[inline(always)]
+    fn select(self, m: M, a: F, b: F) -> F {
+        let m = opaque(m);
+        four!(vbslq_f32, m, a, b)
+    }
+    #[inline(always)]
+    fn both(self, a: M, b: M) -> M {
+        four!(vandq_u32, a, b)
+    }
+    #[inline(always)]
+    fn mask_bits(self, m: M) -> u16 {
+        hw!({
+            let weights = vld1q_u32([1, 2, 4, 8].as_ptr());
+            (0..4).map(|i| (vaddvq_u32(vandq_u32(m[i], weights)) as u16) << (4 * i)).sum()
+        })
+    }
+
+    #[inline(always)]
+    fn bits(self, v: F) -> I {
+        four!(vreinterpretq_s32_f32, v)
+    }
+    #[inline(always)]
+    fn from_bits(self, v: I) -> F {
+        four!(vreinterpretq_f32_s32, v)
+    }
+    #[inline(always)]
+    fn to_f32(self, v: I) -> F {
+        four!(vcvtq_f32_s32, v)
+    }
+
+    #[inline(always)]
+    fn splat_i32(self, x: i32) -> I {
+        [hw!(vdupq_n_s32(x)); 4]
+    }
+    #[inline(always)]
+    fn add_i32(self, a: I, b: I) -> I {
+        four!(vaddq_s32, a, b)
+    }
+    #[inline(always)]
+    fn sub_i32(self, a: I, b: I) -> I {
+        four!(vsubq_s32, a, b)
+    }
+    #[inline(always)]
+    fn and(self, a: I, b: I) -> I {
+        four!(vandq_s32, a, b)
+    }
+    #[inline(always)]
+    fn or(self, a: I, b: I) -> I {
+        four!(vorrq_s32, a, b)
+    }
+    #[inline(always)]
+    fn xor(self, a: I, b: I) -> I {
+        four!(veorq_s32, a, b)
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self, a: I) -> I {
+        from_fn(|i| hw!(vshlq_s32(a[i], vdupq_n_s32(N as i32))))
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self, a: I) -> I {
+        let right = |v| hw!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-(N as i32)))));
+        a.map(right)
+    }
+    #[inline(always)]
+    fn max_i32(self, a: I, b: I) -> I {
+        four!(vmaxq_s32, a, b)
+    }
+    #[inline(always)]
+    fn gt_i32(self, a: I, b: I) -> M {
+        four!(vcgtq_s32, a, b)
+    }
+    #[inline(always)]
+    fn eq_i32(self, a: I, b: I) -> M {
+        four!(vceqq_s32, a, b)
+    }
+    #[inline(always)]
+    fn select_i32(self, m: M, a: I, b: I) -> I {
+        let m = opaque(m);
+        four!(vbslq_s32, m, a, b)
+    }
+
+    #[inline(always)]
+    fn swap_pairs(self, v: F) -> F {
+        four!(vrev64q_f32, v)
+    }
+    #[inline(always)]
+    fn dup_even(self, v: F) -> F {
+        four!(vtrn1q_f32, v, v)
+    }
+    #[inline(always)]
+    fn dup_odd(self, v: F) -> F {
+        four!(vtrn2q_f32, v, v)
+    }
+
+    #[inline(always)]
+    fn reduce_add(self, v: F) -> f32 {
+        hw!({
+            let a = vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3]));
+            let a = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+            vget_lane_f32::<0>(a) + vget_lane_f32::<1>(a)
+        })
+    }
+
+    #[inline(always)]
+    fn reduce_max(self, v: F) -> f32 {
+        hw!(vmaxvq_f32(vmaxq_f32(vmaxq_f32(v[0], v[2]), vmaxq_f32(v[1], v[3]))))
+    }
+
+    /// The tree of `reduce_add` on 4 vectors at once, each step packing a pair into one.
+    #[inline(always)]
+    fn reduce_add_each(self, v: [F; 16]) -> F {
+        from_fn(|i| {
+            hw!({
+                let q: [float32x4_t; 4] = from_fn(|j| {
+                    let a = v[4 * i + j];
+                    vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]))
+                });
+                // [a0 a1 b0 b1] + [a2 a3 b2 b3]
+                let pair = |a, b| {
+                    vaddq_f32(vcombine_f32(vget_low_f32(a), vget_low_f32(b)), vcombine_f32(vget_high_f32(a), vget_high_f32(b)))
+                };
+                let (ab, cd) = (pair(q[0], q[1]), pair(q[2], q[3]));
+                vaddq_f32(vuzp1q_f32(ab, cd), vuzp2q_f32(ab, cd))
+            })
+        })
+    }
+}
+
+impl<const DOT: bool> Dot for Token<DOT> {
+    type X = int8x16_t;
+    type W = [int8x16_t; 4];
+    type Quad = [i8; 4];
+
+    #[inline(always)]
+    fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {
+        x
+    }
+    #[inline(always)]
+    fn splat_quad(self, x: &[i8; 4]) -> int8x16_t {
+        hw!(vreinterpretq_s8_s32(vdupq_n_s32(bytemuck::cast(*x))))
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {
+        from_fn(|i| hw!(vld1q_s8(w.as_ptr().add(16 * i))))
+    }
+    #[inline(always)]
+    fn start(self, _column_sums: I) -> I {
+        self.splat_i32(0)
+    }
+    /// Without `sdot`, products fit 16 bits (-128 * -128 = 2^14), and pairs are added into 32.
+    #[inline(always)]
+    fn dot(self, mut acc: I, x: int8x16_t, w: [int8x16_t; 4]) -> I {
+        for i in 0..4 {
+            if DOT {
+                // The intrinsic is unstable. The directive makes the instruction assemble wherever this is inlined.
+                hw!(core::arch::asm!(
+                    ".arch_extension dotprod",
+                    "sdot {acc:v}.4s, {w:v}.16b, {x:v}.16b",
+                    acc = inout(vreg) acc[i], w = in(vreg) w[i], x = in(vreg) x,
+                    options(pure, nomem, nostack, preserves_flags)
+                ));
+            } else {
+                hw!({
+                    let lo = vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w[i])));
+                    let hi = vpaddlq_s16(vmull_high_s8(x, w[i]));
+                    acc[i] = vaddq_s32(acc[i], vpaddq_s32(lo, hi));
+                });
+            }
+        }
+        acc
+    }
+}

@@ -1,0 +1,274 @@
+//! The logical vector: 16 lanes of 32 bits, 64 lanes of 8 bits, on every instruction set.
+//!
+//! A *token* is a value whose existence proves that the processor has an instruction set: it can only be made by a checked
+//! constructor, so every method that takes a token is safe. AVX-512 holds the vector in one register, AVX2 in two, NEON and
+//! SSE2 in four. Lane count, reduction tree, rounding and NaN rule are fixed here, once; identical bits on every instruction set
+//! follow from that.
+//!
+//! # Rules for an implementation
+//!
+//! * `add`, `sub`, `mul`, `div` and `fma` are the IEEE operations, round to nearest even, subnormals kept.
+//! * [`Simd::max`] is `if a > b { a } else { b }`, [`Simd::min`] is `if a < b { a } else { b }`: with a NaN, or with zeros of both
+//!   signs, the answer is `b`.
+//! * Comparisons with a NaN are false.
+//! * Everything between [`Simd::vectorize`] and an intrinsic is `#[inline(always)]`: a function that is not inlined is compiled
+//!   without the features of its caller and passes vectors through memory.
+
+mod portable;
+pub use portable::Portable;
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod x86;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub use x86::{Avx2, Avx512, Avx512Vnni};
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{Neon, NeonDot};
+
+use crate::dispatch::Isa;
+
+/// Lanes of 32 bits in a logical vector.
+pub const LANES: usize = 16;
+
+/// The 16-lane vector of one instruction set. See the module documentation for what every implementation must keep.
+#[allow(clippy::wrong_self_convention)] // The token comes first, in `from_bits` too.
+pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
+    /// 16 lanes of `f32`.
+    type F32: Copy;
+    /// 16 lanes of `i32`; also the bits of an [`Simd::F32`].
+    type I32: Copy;
+    /// 16 lanes of true or false.
+    type Mask: Copy;
+
+    /// The instruction set that this token proves.
+    const ISA: Isa;
+
+    /// Runs `f` compiled with the features of this instruction set. `f` must be `#[inline(always)]`.
+    fn vectorize<R>(self, f: impl FnOnce() -> R) -> R;
+
+    /// Reads 16 `f32`.
+    fn load(self, a: &[f32; 16]) -> Self::F32;
+    /// Writes 16 `f32`.
+    fn store(self, v: Self::F32, a: &mut [f32; 16]);
+    /// Reads 16 `i32`.
+    fn load_i32(self, a: &[i32; 16]) -> Self::I32;
+    /// Writes 16 `i32`.
+    fn store_i32(self, v: Self::I32, a: &mut [i32; 16]);
+    /// Reads 16 `i8`, sign-extended.
+    fn load_i8(self, a: &[i8; 16]) -> Self::I32;
+    /// Writes the low byte of each lane.
+    fn store_i8(self, v: Self::I32, a: &mut [i8; 16]);
+    /// Reads 16 `u16`, zero-extended.
+    fn load_u16(self, a: &[u16; 16]) -> Self::I32;
+    /// Writes the low half of each lane.
+    fn store_u16(self, v: Self::I32, a: &mut [u16; 16]);
+
+    /// Reads 16 IEEE half-precision numbers, widened exactly.
+    #[inline(always)]
+    fn load_f16(self, a: &[u16; 16]) -> Self::F32 {
+        half_bits::widen(self, self.load_u16(a))
+    }
+    /// Writes 16 IEEE half-precision numbers, rounded half to even.
+    #[inline(always)]
+    fn store_f16(self, v: Self::F32, a: &mut [u16; 16]) {
+        self.store_u16(half_bits::narrow(self, v), a);
+    }
+
+    /// Reads `a.len() <= 16` numbers; the lanes behind hold `fill`.
+    #[inline(always)]
+    fn load_partial(self, a: &[f32], fill: f32) -> Self::F32 {
+        self.load(&crate::element::padded(a, fill))
+    }
+    /// Reads `a.len() <= 16` integers; the lanes behind hold 0.
+    #[inline(always)]
+    fn load_i32_partial(self, a: &[i32]) -> Self::I32 {
+        self.load_i32(&crate::element::padded(a, 0))
+    }
+    /// Writes the first `a.len() <= 16` lanes.
+    #[inline(always)]
+    fn store_partial(self, v: Self::F32, a: &mut [f32]) {
+        let mut all = [0.0; 16];
+        self.store(v, &mut all);
+        a.copy_from_slice(&all[..a.len()]);
+    }
+
+    /// Every lane `x`.
+    fn splat(self, x: f32) -> Self::F32;
+    /// `a + b`
+    fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a - b`
+    fn sub(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a * b`
+    fn mul(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a / b`
+    fn div(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a * b + c`, rounded once.
+    fn fma(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
+    /// `if a > b { a } else { b }`
+    fn max(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `if a < b { a } else { b }`
+    fn min(self, a: Self::F32, b: Self::F32) -> Self::F32;
+
+    /// `a < b`, false with a NaN.
+    fn lt(self, a: Self::F32, b: Self::F32) -> Self::Mask;
+    /// `a <= b`, false with a NaN.
+    fn le(self, a: Self::F32, b: Self::F32) -> Self::Mask;
+    /// `a == b`, false with a NaN.
+    fn eq(self, a: Self::F32, b: Self::F32) -> Self::Mask;
+    /// `a` where the mask holds, else `b`.
+    fn select(self, m: Self::Mask, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// Where both masks hold.
+    fn both(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    /// Bit `i` is lane `i`.
+    fn mask_bits(self, m: Self::Mask) -> u16;
+
+    /// The bits of each lane.
+    fn bits(self, v: Self::F32) -> Self::I32;
+    /// The number whose bits each lane holds.
+    fn from_bits(self, v: Self::I32) -> Self::F32;
+    /// Nearest `f32` of each lane.
+    fn to_f32(self, v: Self::I32) -> Self::F32;
+
+    /// Every lane `x`.
+    fn splat_i32(self, x: i32) -> Self::I32;
+    /// `a + b`, wrapping.
+    fn add_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// `a - b`, wrapping.
+    fn sub_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// Bitwise and.
+    fn and(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// Bitwise or.
+    fn or(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// Bitwise exclusive or.
+    fn xor(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// `a << N`
+    fn shl<const N: u32>(self, a: Self::I32) -> Self::I32;
+    /// `a >> N`, zeros shifted in.
+    fn shr<const N: u32>(self, a: Self::I32) -> Self::I32;
+    /// The larger, as signed numbers.
+    fn max_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// `a > b`, as signed numbers.
+    fn gt_i32(self, a: Self::I32, b: Self::I32) -> Self::Mask;
+    /// `a == b`
+    fn eq_i32(self, a: Self::I32, b: Self::I32) -> Self::Mask;
+    /// `a` where the mask holds, else `b`.
+    fn select_i32(self, m: Self::Mask, a: Self::I32, b: Self::I32) -> Self::I32;
+
+    /// Lanes 2i and 2i + 1 change places.
+    fn swap_pairs(self, v: Self::F32) -> Self::F32;
+    /// Lane 2i in both lanes of its pair.
+    fn dup_even(self, v: Self::F32) -> Self::F32;
+    /// Lane 2i + 1 in both lanes of its pair.
+    fn dup_odd(self, v: Self::F32) -> Self::F32;
+
+    /// The sum of the lanes by the one fixed tree: lane `i` and `i + 8`, then `i + 4`, `i + 2`, `i + 1`.
+    #[inline(always)]
+    fn reduce_add(self, v: Self::F32) -> f32 {
+        let mut a = [0.0; 16];
+        self.store(v, &mut a);
+        crate::reference::tree_add(a)
+    }
+
+    /// Lane `i` of the result is [`Simd::reduce_add`] of `v[i]`.
+    #[inline(always)]
+    fn reduce_add_each(self, v: [Self::F32; 16]) -> Self::F32 {
+        let mut sums = [0.0; 16];
+        for i in 0..16 {
+            sums[i] = self.reduce_add(v[i]);
+        }
+        self.load(&sums)
+    }
+
+    /// The maximum of the lanes, none of them a NaN; of zeros of both signs either.
+    #[inline(always)]
+    fn reduce_max(self, v: Self::F32) -> f32 {
+        let mut a = [0.0; 16];
+        self.store(v, &mut a);
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                a[i] = if a[i] > a[i + half] { a[i] } else { a[i + half] };
+            }
+        }
+        a[0]
+    }
+
+    /// Lane `i` of the result is [`Simd::reduce_max`] of `v[i]`.
+    #[inline(always)]
+    fn reduce_max_each(self, v: [Self::F32; 16]) -> Self::F32 {
+        let mut tops = [0.0; 16];
+        for i in 0..16 {
+            tops[i] = self.reduce_max(v[i]);
+        }
+        self.load(&tops)
+    }
+
+    /// The maximum of the lanes, as signed numbers.
+    #[inline(always)]
+    fn reduce_max_i32(self, v: Self::I32) -> i32 {
+        let mut a = [0; 16];
+        self.store_i32(v, &mut a);
+        a.into_iter().fold(i32::MIN, i32::max)
+    }
+}
+
+/// The 4-wide int8 dot product into `i32`: exact over the full range, -128 * -128 included.
+///
+/// A token's own unit may want the activations in another form (offset into unsigned, or widened to 16 bits), so they are packed
+/// once per block of rows ([`Dot::pack_quad`]) and read in that form by the tiles. Weights stay `i8` in the one packed format.
+pub trait Dot: Simd {
+    /// Four activations, prepared, in every 32-bit lane.
+    type X: Copy;
+    /// 16 columns of four weights, prepared.
+    type W: Copy;
+    /// Four activations as [`Dot::splat_quad`] reads them.
+    type Quad: bytemuck::Pod;
+
+    /// Four activations in the form that this token reads.
+    fn pack_quad(self, x: [i8; 4]) -> Self::Quad;
+    /// The quad in every lane.
+    fn splat_quad(self, x: &Self::Quad) -> Self::X;
+    /// Reads `[16][4]` weights of one quad of k.
+    fn load_weights(self, w: &[i8; 64]) -> Self::W;
+    /// What an accumulator starts from, given the column sums of the weights.
+    fn start(self, column_sums: Self::I32) -> Self::I32;
+    /// `acc[n] += sum over i of x[i] * w[n][i]`
+    fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
+}
+
+/// IEEE half precision by integer arithmetic, for instruction sets without a conversion.
+mod half_bits {
+    use super::Simd;
+
+    /// Exact: the exponent is moved by one multiplication with a power of two, which also normalises subnormals.
+    #[inline(always)]
+    pub fn widen<S: Simd>(s: S, h: S::I32) -> S::F32 {
+        let sign = s.shl::<16>(s.and(h, s.splat_i32(0x8000)));
+        let magnitude = s.and(h, s.splat_i32(0x7FFF));
+        let scaled = s.mul(s.from_bits(s.shl::<13>(magnitude)), s.splat(f32::from_bits(0x7780_0000)));
+        let special = s.or(s.shl::<13>(magnitude), s.splat_i32(0x7F80_0000));
+        let is_special = s.gt_i32(magnitude, s.splat_i32(0x7BFF));
+        s.from_bits(s.or(sign, s.select_i32(is_special, special, s.bits(scaled))))
+    }
+
+    /// Round half to even. Normal results round by integer carry; subnormal results by the addition of 0.5, whose last place is
+    /// 2^-24, the smallest half; from 65520 on the result is infinite.
+    #[inline(always)]
+    pub fn narrow<S: Simd>(s: S, v: S::F32) -> S::I32 {
+        let bits = s.bits(v);
+        let sign = s.shr::<16>(s.and(bits, s.splat_i32(i32::MIN)));
+        let magnitude = s.and(bits, s.splat_i32(0x7FFF_FFFF));
+        let odd = s.and(s.shr::<13>(magnitude), s.splat_i32(1));
+        let rounded = s.add_i32(s.add_i32(magnitude, s.splat_i32(0xFFF)), odd);
+        let normal = s.shr::<13>(s.sub_i32(rounded, s.splat_i32(112 << 23)));
+        let half = s.splat(0.5);
+        let small = s.sub_i32(s.bits(s.add(s.from_bits(magnitude), half)), s.bits(half));
+        let is_small = s.gt_i32(s.splat_i32(113 << 23), magnitude);
+        let is_big = s.gt_i32(magnitude, s.splat_i32(0x477F_EFFF));
+        let is_nan = s.gt_i32(magnitude, s.splat_i32(0x7F80_0000));
+        let finite = s.select_i32(is_small, small, normal);
+        let big = s.select_i32(is_nan, s.splat_i32(0x7E00), s.splat_i32(0x7C00));
+        s.or(sign, s.select_i32(is_big, big, finite))
+    }
+}

@@ -1,0 +1,260 @@
+//! The portable token: the `wide` crate, whose instruction set is the build's.
+//!
+//! Only operations whose result does not depend on that build are used: no `mul_add`, no `reduce_add`, no estimates.
+
+use super::{Dot, Simd};
+use crate::dispatch::Isa;
+use bytemuck::cast;
+use wide::{f32x16, f64x8, i16x16, i32x8, i32x16};
+
+/// Runs everywhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Portable(());
+
+impl Portable {
+    /// The token; needs no check.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Portable(())
+    }
+}
+
+impl Default for Portable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Round-to-odd sum of eight products and addends, rounded once to `f32`: a product of two `f32` is exact in `f64`, and an odd
+/// last bit marks what the 53-bit sum lost, so that the second rounding sees the right side of every tie.
+#[inline(always)]
+fn fma8(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
+    let (a, b, c) = (a.map(f64::from), b.map(f64::from), c.map(f64::from));
+    let (a, b, c) = (f64x8::new(a), f64x8::new(b), f64x8::new(c));
+    let p = a * b;
+    let sum = p + c;
+    let back = sum - p;
+    let lost = (p - (sum - back)) + (c - back);
+    let (sum, lost): ([f64; 8], [f64; 8]) = (cast(sum), cast(lost));
+    let mut out = [0.0; 8];
+    for i in 0..8 {
+        out[i] = crate::reference::to_odd(sum[i], lost[i]) as f32;
+    }
+    out
+}
+
+impl Simd for Portable {
+    type F32 = f32x16;
+    type I32 = i32x16;
+    type Mask = i32x16;
+
+    const ISA: Isa = Isa::Portable;
+
+    #[inline(always)]
+    fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    #[inline(always)]
+    fn load(self, a: &[f32; 16]) -> f32x16 {
+        f32x16::new(*a)
+    }
+    #[inline(always)]
+    fn store(self, v: f32x16, a: &mut [f32; 16]) {
+        *a = cast(v);
+    }
+    #[inline(always)]
+    fn load_i32(self, a: &[i32; 16]) -> i32x16 {
+        i32x16::new(*a)
+    }
+    #[inline(always)]
+    fn store_i32(self, v: i32x16, a: &mut [i32; 16]) {
+        *a = cast(v);
+    }
+    #[inline(always)]
+    fn load_i8(self, a: &[i8; 16]) -> i32x16 {
+        i32x16::new(a.map(i32::from))
+    }
+    #[inline(always)]
+    fn store_i8(self, v: i32x16, a: &mut [i8; 16]) {
+        let lanes: [i32; 16] = cast(v);
+        *a = lanes.map(|x| x as i8);
+    }
+    #[inline(always)]
+    fn load_u16(self, a: &[u16; 16]) -> i32x16 {
+        i32x16::new(a.map(i32::from))
+    }
+    #[inline(always)]
+    fn store_u16(self, v: i32x16, a: &mut [u16; 16]) {
+        let lanes: [i32; 16] = cast(v);
+        *a = lanes.map(|x| x as u16);
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> f32x16 {
+        f32x16::splat(x)
+    }
+    #[inline(always)]
+    fn add(self, a: f32x16, b: f32x16) -> f32x16 {
+        a + b
+    }
+    #[inline(always)]
+    fn sub(self, a: f32x16, b: f32x16) -> f32x16 {
+        a - b
+    }
+    #[inline(always)]
+    fn mul(self, a: f32x16, b: f32x16) -> f32x16 {
+        a * b
+    }
+    #[inline(always)]
+    fn div(self, a: f32x16, b: f32x16) -> f32x16 {
+        a / b
+    }
+    #[inline(always)]
+    fn fma(self, a: f32x16, b: f32x16, c: f32x16) -> f32x16 {
+        let [a, b, c]: [[[f32; 8]; 2]; 3] = [cast(a), cast(b), cast(c)];
+        cast([fma8(a[0], b[0], c[0]), fma8(a[1], b[1], c[1])])
+    }
+    #[inline(always)]
+    fn max(self, a: f32x16, b: f32x16) -> f32x16 {
+        a.simd_gt(b).select(a, b)
+    }
+    #[inline(always)]
+    fn min(self, a: f32x16, b: f32x16) -> f32x16 {
+        a.simd_lt(b).select(a, b)
+    }
+
+    #[inline(always)]
+    fn lt(self, a: f32x16, b: f32x16) -> i32x16 {
+        cast(a.simd_lt(b))
+    }
+    #[inline(always)]
+    fn le(self, a: f32x16, b: f32x16) -> i32x16 {
+        cast(a.simd_le(b))
+    }
+    #[inline(always)]
+    fn eq(self, a: f32x16, b: f32x16) -> i32x16 {
+        cast(a.simd_eq(b))
+    }
+    #[inline(always)]
+    fn select(self, m: i32x16, a: f32x16, b: f32x16) -> f32x16 {
+        cast(m.select(cast::<_, i32x16>(a), cast(b)))
+    }
+    #[inline(always)]
+    fn both(self, a: i32x16, b: i32x16) -> i32x16 {
+        a & b
+    }
+    #[inline(always)]
+    fn mask_bits(self, m: i32x16) -> u16 {
+        m.to_bitmask() as u16
+    }
+
+    #[inline(always)]
+    fn bits(self, v: f32x16) -> i32x16 {
+        cast(v)
+    }
+    #[inline(always)]
+    fn from_bits(self, v: i32x16) -> f32x16 {
+        cast(v)
+    }
+    #[inline(always)]
+    fn to_f32(self, v: i32x16) -> f32x16 {
+        f32x16::from_i32x16(v)
+    }
+
+    #[inline(always)]
+    fn splat_i32(self, x: i32) -> i32x16 {
+        i32x16::splat(x)
+    }
+    #[inline(always)]
+    fn add_i32(self, a: i32x16, b: i32x16) -> i32x16 {
+        a + b
+    }
+    #[inline(always)]
+    fn sub_i32(self, a: i32x16, b: i32x16) -> i32x16 {
+        a - b
+    }
+    #[inline(always)]
+    fn and(self, a: i32x16, b: i32x16) -> i32x16 {
+        a & b
+    }
+    #[inline(always)]
+    fn or(self, a: i32x16, b: i32x16) -> i32x16 {
+        a | b
+    }
+    #[inline(always)]
+    fn xor(self, a: i32x16, b: i32x16) -> i32x16 {
+        a ^ b
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self, a: i32x16) -> i32x16 {
+        a << N
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self, a: i32x16) -> i32x16 {
+        cast(cast::<_, wide::u32x16>(a) >> N)
+    }
+    #[inline(always)]
+    fn max_i32(self, a: i32x16, b: i32x16) -> i32x16 {
+        a.max(b)
+    }
+    #[inline(always)]
+    fn gt_i32(self, a: i32x16, b: i32x16) -> i32x16 {
+        a.simd_gt(b)
+    }
+    #[inline(always)]
+    fn eq_i32(self, a: i32x16, b: i32x16) -> i32x16 {
+        a.simd_eq(b)
+    }
+    #[inline(always)]
+    fn select_i32(self, m: i32x16, a: i32x16, b: i32x16) -> i32x16 {
+        m.select(a, b)
+    }
+
+    #[inline(always)]
+    fn swap_pairs(self, v: f32x16) -> f32x16 {
+        let a: [f32; 16] = cast(v);
+        f32x16::new(core::array::from_fn(|i| a[i ^ 1]))
+    }
+    #[inline(always)]
+    fn dup_even(self, v: f32x16) -> f32x16 {
+        let a: [f32; 16] = cast(v);
+        f32x16::new(core::array::from_fn(|i| a[i & !1]))
+    }
+    #[inline(always)]
+    fn dup_odd(self, v: f32x16) -> f32x16 {
+        let a: [f32; 16] = cast(v);
+        f32x16::new(core::array::from_fn(|i| a[i | 1]))
+    }
+}
+
+/// `[even, odd]` bytes of each quad as 16-bit numbers: products of pairs then add without loss.
+impl Dot for Portable {
+    type X = [i16x16; 2];
+    type W = [[i16x16; 2]; 2];
+    type Quad = [i16; 4];
+
+    #[inline(always)]
+    fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
+        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+    }
+    #[inline(always)]
+    fn splat_quad(self, x: &[i16; 4]) -> [i16x16; 2] {
+        let [even, odd]: [i32; 2] = cast(*x);
+        [cast(i32x8::splat(even)), cast(i32x8::splat(odd))]
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i8; 64]) -> [[i16x16; 2]; 2] {
+        let halves: [i16x16; 2] = cast(*w);
+        halves.map(|h| [(h << 8u32) >> 8u32, h >> 8u32])
+    }
+    #[inline(always)]
+    fn start(self, _column_sums: i32x16) -> i32x16 {
+        i32x16::ZERO
+    }
+    #[inline(always)]
+    fn dot(self, acc: i32x16, x: [i16x16; 2], w: [[i16x16; 2]; 2]) -> i32x16 {
+        let sum = w.map(|[even, odd]| even.dot(x[0]) + odd.dot(x[1]));
+        acc + cast::<_, i32x16>(sum)
+    }
+}

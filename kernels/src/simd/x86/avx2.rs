@@ -1,0 +1,396 @@
+//! AVX2 with FMA and F16C: the logical vector is two registers.
+
+// `hw!` may stand inside `hw!`.
+#![allow(unused_unsafe)]
+
+use crate::dispatch::Isa;
+use crate::simd::{Dot, Simd};
+use core::arch::x86_64::*;
+
+/// AVX2, FMA, F16C, BMI1, BMI2.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// The token, where this processor has the instruction set.
+    #[inline]
+    pub fn new() -> Option<Self> {
+        Self::ISA.is_available().then_some(Avx2(()))
+    }
+}
+
+macro_rules! hw {
+    ($e:expr) => {
+        // SAFETY: the token proves the features, and the array behind a pointer has the size of the access.
+        unsafe { $e }
+    };
+}
+
+/// The same intrinsic on both registers.
+macro_rules! both {
+    ($f:expr, $a:expr) => {
+        [hw!($f($a[0])), hw!($f($a[1]))]
+    };
+    ($f:expr, $a:expr, $b:expr) => {
+        [hw!($f($a[0], $b[0])), hw!($f($a[1], $b[1]))]
+    };
+    ($f:expr, $a:expr, $b:expr, $c:expr) => {
+        [hw!($f($a[0], $b[0], $c[0])), hw!($f($a[1], $b[1], $c[1]))]
+    };
+}
+
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn plain<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+type F = [__m256; 2];
+type I = [__m256i; 2];
+
+impl Avx2 {
+    /// Lanes below `n <= 16`.
+    #[inline(always)]
+    fn first(self, n: usize) -> I {
+        debug_assert!(n <= 16);
+        let lane = hw!([_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)]);
+        self.gt_i32(self.splat_i32(n as i32), lane)
+    }
+}
+
+impl Simd for Avx2 {
+    type F32 = F;
+    type I32 = I;
+    type Mask = I;
+
+    const ISA: Isa = Isa::Avx2;
+
+    #[inline(always)]
+    fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
+        hw!(plain(f))
+    }
+
+    #[inline(always)]
+    fn load(self, a: &[f32; 16]) -> F {
+        hw!([_mm256_loadu_ps(a.as_ptr()), _mm256_loadu_ps(a.as_ptr().add(8))])
+    }
+    #[inline(always)]
+    fn store(self, v: F, a: &mut [f32; 16]) {
+        hw!({
+            _mm256_storeu_ps(a.as_mut_ptr(), v[0]);
+            _mm256_storeu_ps(a.as_mut_ptr().add(8), v[1]);
+        })
+    }
+    #[inline(always)]
+    fn load_i32(self, a: &[i32; 16]) -> I {
+        hw!([_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(a.as_ptr().add(8).cast())])
+    }
+    #[inline(always)]
+    fn store_i32(self, v: I, a: &mut [i32; 16]) {
+        hw!({
+            _mm256_storeu_si256(a.as_mut_ptr().cast(), v[0]);
+            _mm256_storeu_si256(a.as_mut_ptr().add(8).cast(), v[1]);
+        })
+    }
+    #[inline(always)]
+    fn load_i8(self, a: &[i8; 16]) -> I {
+        hw!({
+            let v = _mm_loadu_si128(a.as_ptr().cast());
+            [_mm256_cvtepi8_epi32(v), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(v))]
+        })
+    }
+    #[inline(always)]
+    fn store_i8(self, v: I, a: &mut [i8; 16]) {
+        hw!({
+            let low = _mm256_setr_epi8(
+                0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, //
+                0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+            );
+            let b = both!(_mm256_shuffle_epi8, v, [low, low]);
+            let lo = _mm_unpacklo_epi32(_mm256_castsi256_si128(b[0]), _mm256_extracti128_si256::<1>(b[0]));
+            let hi = _mm_unpacklo_epi32(_mm256_castsi256_si128(b[1]), _mm256_extracti128_si256::<1>(b[1]));
+            _mm_storeu_si128(a.as_mut_ptr().cast(), _mm_unpacklo_epi64(lo, hi));
+        })
+    }
+    #[inline(always)]
+    fn load_u16(self, a: &[u16; 16]) -> I {
+        hw!([
+            _mm256_cvtepu16_epi32(_mm_loadu_si128(a.as_ptr().cast())),
+            _mm256_cvtepu16_epi32(_mm_loadu_si128(a.as_ptr().add(8).cast())),
+        ])
+    }
+    #[inline(always)]
+    fn store_u16(self, v: I, a: &mut [u16; 16]) {
+        hw!({
+            let low = _mm256_set1_epi32(0xFFFF);
+            let v = both!(_mm256_and_si256, v, [low, low]);
+            let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(v[0], v[1]));
+            _mm256_storeu_si256(a.as_mut_ptr().cast(), packed);
+        })
+    }
+    #[inline(always)]
+    fn load_f16(self, a: &[u16; 16]) -> F {
+        hw!([_mm256_cvtph_ps(_mm_loadu_si128(a.as_ptr().cast())), _mm256_cvtph_ps(_mm_loadu_si128(a.as_ptr().add(8).cast())),])
+    }
+    #[inline(always)]
+    fn store_f16(self, v: F, a: &mut [u16; 16]) {
+        hw!({
+            let h = both!(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>, v);
+            _mm_storeu_si128(a.as_mut_ptr().cast(), h[0]);
+            _mm_storeu_si128(a.as_mut_ptr().add(8).cast(), h[1]);
+        })
+    }
+
+    #[inline(always)]
+    fn load_partial(self, a: &[f32], fill: f32) -> F {
+        let m = self.first(a.len());
+        // The masked-out lanes are not accessed.
+        let v = hw!([_mm256_maskload_ps(a.as_ptr(), m[0]), _mm256_maskload_ps(a.as_ptr().wrapping_add(8), m[1])]);
+        self.select(m, v, self.splat(fill))
+    }
+    #[inline(always)]
+    fn load_i32_partial(self, a: &[i32]) -> I {
+        let m = self.first(a.len());
+        hw!([_mm256_maskload_epi32(a.as_ptr(), m[0]), _mm256_maskload_epi32(a.as_ptr().wrapping_add(8), m[1])])
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> F {
+        hw!([_mm256_set1_ps(x); 2])
+    }
+    #[inline(always)]
+    fn add(self, a: F, b: F) -> F {
+        both!(_mm256_add_ps, a, b)
+    }
+    #[inline(always)]
+    fn sub(self, a: F, b: F) -> F {
+        both!(_mm256_sub_ps, a, b)
+    }
+    #[inline(always)]
+    fn mul(self, a: F, b: F) -> F {
+        both!(_mm256_mul_ps, a, b)
+    }
+    #[inline(always)]
+    fn div(self, a: F, b: F) -> F {
+        both!(_mm256_div_ps, a, b)
+    }
+    #[inline(always)]
+    fn fma(self, a: F, b: F, c: F) -> F {
+        both!(_mm256_fmadd_ps, a, b, c)
+    }
+    #[inline(always)]
+    fn max(self, a: F, b: F) -> F {
+        both!(_mm256_max_ps, a, b)
+    }
+    #[inline(always)]
+    fn min(self, a: F, b: F) -> F {
+        both!(_mm256_min_ps, a, b)
+    }
+
+    #[inline(always)]
+    fn lt(self, a: F, b: F) -> I {
+        let m = both!(_mm256_cmp_ps::<_CMP_LT_OQ>, a, b);
+        both!(_mm256_castps_si256, m)
+    }
+    #[inline(always)]
+    fn le(self, a: F, b: F) -> I {
+        let m = both!(_mm256_cmp_ps::<_CMP_LE_OQ>, a, b);
+        both!(_mm256_castps_si256, m)
+    }
+    #[inline(always)]
+    fn eq(self, a: F, b: F) -> I {
+        let m = both!(_mm256_cmp_ps::<_CMP_EQ_OQ>, a, b);
+        both!(_mm256_castps_si256, m)
+    }
+    #[inline(always)]
+    fn select(self, m: I, a: F, b: F) -> F {
+        let m = self.from_bits(m);
+        both!(_mm256_blendv_ps, b, a, m)
+    }
+    #[inline(always)]
+    fn both(self, a: I, b: I) -> I {
+        both!(_mm256_and_si256, a, b)
+    }
+    #[inline(always)]
+    fn mask_bits(self, m: I) -> u16 {
+        let m = self.from_bits(m);
+        let b = both!(_mm256_movemask_ps, m);
+        (b[0] | (b[1] << 8)) as u16
+    }
+
+    #[inline(always)]
+    fn bits(self, v: F) -> I {
+        both!(_mm256_castps_si256, v)
+    }
+    #[inline(always)]
+    fn from_bits(self, v: I) -> F {
+        both!(_mm256_castsi256_ps, v)
+    }
+    #[inline(always)]
+    fn to_f32(self, v: I) -> F {
+        both!(_mm256_cvtepi32_ps, v)
+    }
+
+    #[inline(always)]
+    fn splat_i32(self, x: i32) -> I {
+        hw!([_mm256_set1_epi32(x); 2])
+    }
+    #[inline(always)]
+    fn add_i32(self, a: I, b: I) -> I {
+        both!(_mm256_add_epi32, a, b)
+    }
+    #[inline(always)]
+    fn sub_i32(self, a: I, b: I) -> I {
+        both!(_mm256_sub_epi32, a, b)
+    }
+    #[inline(always)]
+    fn and(self, a: I, b: I) -> I {
+        both!(_mm256_and_si256, a, b)
+    }
+    #[inline(always)]
+    fn or(self, a: I, b: I) -> I {
+        both!(_mm256_or_si256, a, b)
+    }
+    #[inline(always)]
+    fn xor(self, a: I, b: I) -> I {
+        both!(_mm256_xor_si256, a, b)
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self, a: I) -> I {
+        let n = hw!([_mm_cvtsi32_si128(N as i32); 2]);
+        both!(_mm256_sll_epi32, a, n)
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self, a: I) -> I {
+        let n = hw!([_mm_cvtsi32_si128(N as i32); 2]);
+        both!(_mm256_srl_epi32, a, n)
+    }
+    #[inline(always)]
+    fn max_i32(self, a: I, b: I) -> I {
+        both!(_mm256_max_epi32, a, b)
+    }
+    #[inline(always)]
+    fn gt_i32(self, a: I, b: I) -> I {
+        both!(_mm256_cmpgt_epi32, a, b)
+    }
+    #[inline(always)]
+    fn eq_i32(self, a: I, b: I) -> I {
+        both!(_mm256_cmpeq_epi32, a, b)
+    }
+    #[inline(always)]
+    fn select_i32(self, m: I, a: I, b: I) -> I {
+        both!(_mm256_blendv_epi8, b, a, m)
+    }
+
+    #[inline(always)]
+    fn swap_pairs(self, v: F) -> F {
+        both!(_mm256_permute_ps::<0b10_11_00_01>, v)
+    }
+    #[inline(always)]
+    fn dup_even(self, v: F) -> F {
+        both!(_mm256_moveldup_ps, v)
+    }
+    #[inline(always)]
+    fn dup_odd(self, v: F) -> F {
+        both!(_mm256_movehdup_ps, v)
+    }
+
+    #[inline(always)]
+    fn reduce_add(self, v: F) -> f32 {
+        hw!({
+            let a = _mm256_add_ps(v[0], v[1]);
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_movehdup_ps(a)))
+        })
+    }
+
+    #[inline(always)]
+    fn reduce_add_each(self, v: [F; 16]) -> F {
+        fold_each(
+            v,
+            #[inline(always)]
+            |a, b| hw!(_mm256_add_ps(a, b)),
+        )
+    }
+
+    #[inline(always)]
+    fn reduce_max(self, v: F) -> f32 {
+        hw!({
+            let a = _mm256_max_ps(v[0], v[1]);
+            let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)))
+        })
+    }
+
+    #[inline(always)]
+    fn reduce_max_each(self, v: [F; 16]) -> F {
+        fold_each(
+            v,
+            #[inline(always)]
+            |a, b| hw!(_mm256_max_ps(a, b)),
+        )
+    }
+}
+
+/// The tree of `reduce_add` on 8 vectors at once: each step folds the two halves of a pair of vectors and packs the pair into one.
+#[inline(always)]
+fn fold_each(v: [F; 16], fold: impl Fn(__m256, __m256) -> __m256) -> F {
+    // Vector ORDER[i] of eight ends in lane i.
+    const ORDER: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
+    let mut folded = [hw!(_mm256_setzero_ps()); 2];
+    for half in 0..2 {
+        let mut w = [hw!(_mm256_setzero_ps()); 8];
+        hw!({
+            for i in 0..8 {
+                let a = v[8 * half + ORDER[i]];
+                w[i] = fold(a[0], a[1]);
+            }
+            for i in 0..4 {
+                let (a, b) = (w[2 * i], w[2 * i + 1]);
+                w[i] = fold(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+            for i in 0..2 {
+                let (a, b) = (w[2 * i], w[2 * i + 1]);
+                w[i] = fold(_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b));
+            }
+            folded[half] = fold(_mm256_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm256_shuffle_ps::<0b11_01_11_01>(w[0], w[1]));
+        });
+    }
+    folded
+}
+
+/// `vpmaddwd` on the even and the odd bytes, widened in their lanes; `vpmaddubsw` would saturate.
+impl Dot for Avx2 {
+    type X = [__m256i; 2];
+    type W = [I; 2];
+    type Quad = [i16; 4];
+
+    #[inline(always)]
+    fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
+        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+    }
+    #[inline(always)]
+    fn splat_quad(self, x: &[i16; 4]) -> [__m256i; 2] {
+        let [even, odd]: [i32; 2] = bytemuck::cast(*x);
+        hw!([_mm256_set1_epi32(even), _mm256_set1_epi32(odd)])
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i8; 64]) -> [I; 2] {
+        hw!({
+            let w = [_mm256_loadu_si256(w.as_ptr().cast()), _mm256_loadu_si256(w.as_ptr().add(32).cast())];
+            let up = both!(_mm256_slli_epi16::<8>, w);
+            [both!(_mm256_srai_epi16::<8>, up), both!(_mm256_srai_epi16::<8>, w)]
+        })
+    }
+    #[inline(always)]
+    fn start(self, _column_sums: I) -> I {
+        self.splat_i32(0)
+    }
+    #[inline(always)]
+    fn dot(self, acc: I, x: [__m256i; 2], w: [I; 2]) -> I {
+        let even = both!(_mm256_madd_epi16, [x[0], x[0]], w[0]);
+        let odd = both!(_mm256_madd_epi16, [x[1], x[1]], w[1]);
+        self.add_i32(self.add_i32(acc, even), odd)
+    }
+}

@@ -1,0 +1,377 @@
+//! AVX-512 (F, BW, DQ, VL), without and with VNNI: the logical vector is one register.
+
+// `hw!` may stand inside `hw!`.
+#![allow(unused_unsafe)]
+
+use crate::dispatch::Isa;
+use crate::simd::{Dot, Simd};
+use core::arch::x86_64::*;
+
+/// AVX-512 F, BW, DQ and VL, and VNNI where `VNNI` holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Token<const VNNI: bool>(());
+
+/// AVX-512 F, BW, DQ and VL.
+pub type Avx512 = Token<false>;
+/// AVX-512 F, BW, DQ, VL and VNNI.
+pub type Avx512Vnni = Token<true>;
+
+impl<const VNNI: bool> Token<VNNI> {
+    /// The token, where this processor has the instruction set.
+    #[inline]
+    pub fn new() -> Option<Self> {
+        Self::ISA.is_available().then_some(Token(()))
+    }
+}
+
+macro_rules! hw {
+    ($e:expr) => {
+        // SAFETY: the token proves the features, and the array behind a pointer has the size of the access.
+        unsafe { $e }
+    };
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn plain<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn vnni<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+#[inline(always)]
+fn first(n: usize) -> __mmask16 {
+    ((1u32 << n) - 1) as u16
+}
+
+impl<const VNNI: bool> Simd for Token<VNNI> {
+    type F32 = __m512;
+    type I32 = __m512i;
+    type Mask = __mmask16;
+
+    const ISA: Isa = if VNNI { Isa::Avx512Vnni } else { Isa::Avx512 };
+
+    #[inline(always)]
+    fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
+        if VNNI { hw!(vnni(f)) } else { hw!(plain(f)) }
+    }
+
+    #[inline(always)]
+    fn load(self, a: &[f32; 16]) -> __m512 {
+        hw!(_mm512_loadu_ps(a.as_ptr()))
+    }
+    #[inline(always)]
+    fn store(self, v: __m512, a: &mut [f32; 16]) {
+        hw!(_mm512_storeu_ps(a.as_mut_ptr(), v))
+    }
+    #[inline(always)]
+    fn load_i32(self, a: &[i32; 16]) -> __m512i {
+        hw!(_mm512_loadu_epi32(a.as_ptr()))
+    }
+    #[inline(always)]
+    fn store_i32(self, v: __m512i, a: &mut [i32; 16]) {
+        hw!(_mm512_storeu_epi32(a.as_mut_ptr(), v))
+    }
+    #[inline(always)]
+    fn load_i8(self, a: &[i8; 16]) -> __m512i {
+        hw!(_mm512_cvtepi8_epi32(_mm_loadu_si128(a.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn store_i8(self, v: __m512i, a: &mut [i8; 16]) {
+        hw!(_mm_storeu_si128(a.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v)))
+    }
+    #[inline(always)]
+    fn load_u16(self, a: &[u16; 16]) -> __m512i {
+        hw!(_mm512_cvtepu16_epi32(_mm256_loadu_si256(a.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn store_u16(self, v: __m512i, a: &mut [u16; 16]) {
+        hw!(_mm256_storeu_si256(a.as_mut_ptr().cast(), _mm512_cvtepi32_epi16(v)))
+    }
+    #[inline(always)]
+    fn load_f16(self, a: &[u16; 16]) -> __m512 {
+        hw!(_mm512_cvtph_ps(_mm256_loadu_si256(a.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn store_f16(self, v: __m512, a: &mut [u16; 16]) {
+        hw!(_mm256_storeu_si256(a.as_mut_ptr().cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)))
+    }
+    #[inline(always)]
+    fn load_partial(self, a: &[f32], fill: f32) -> __m512 {
+        debug_assert!(a.len() <= 16);
+        // The masked-out lanes are not accessed.
+        hw!(_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(a.len()), a.as_ptr()))
+    }
+    #[inline(always)]
+    fn load_i32_partial(self, a: &[i32]) -> __m512i {
+        debug_assert!(a.len() <= 16);
+        hw!(_mm512_maskz_loadu_epi32(first(a.len()), a.as_ptr()))
+    }
+    #[inline(always)]
+    fn store_partial(self, v: __m512, a: &mut [f32]) {
+        debug_assert!(a.len() <= 16);
+        hw!(_mm512_mask_storeu_ps(a.as_mut_ptr(), first(a.len()), v))
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        hw!(_mm512_set1_ps(x))
+    }
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        hw!(_mm512_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn max(self, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_min_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn lt(self, a: __m512, b: __m512) -> __mmask16 {
+        hw!(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b))
+    }
+    #[inline(always)]
+    fn le(self, a: __m512, b: __m512) -> __mmask16 {
+        hw!(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b))
+    }
+    #[inline(always)]
+    fn eq(self, a: __m512, b: __m512) -> __mmask16 {
+        hw!(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b))
+    }
+    #[inline(always)]
+    fn select(self, m: __mmask16, a: __m512, b: __m512) -> __m512 {
+        hw!(_mm512_mask_blend_ps(m, b, a))
+    }
+    #[inline(always)]
+    fn both(self, a: __mmask16, b: __mmask16) -> __mmask16 {
+        a & b
+    }
+    #[inline(always)]
+    fn mask_bits(self, m: __mmask16) -> u16 {
+        m
+    }
+
+    #[inline(always)]
+    fn bits(self, v: __m512) -> __m512i {
+        hw!(_mm512_castps_si512(v))
+    }
+    #[inline(always)]
+    fn from_bits(self, v: __m512i) -> __m512 {
+        hw!(_mm512_castsi512_ps(v))
+    }
+    #[inline(always)]
+    fn to_f32(self, v: __m512i) -> __m512 {
+        hw!(_mm512_cvtepi32_ps(v))
+    }
+
+    #[inline(always)]
+    fn splat_i32(self, x: i32) -> __m512i {
+        hw!(_mm512_set1_epi32(x))
+    }
+    #[inline(always)]
+    fn add_i32(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn sub_i32(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_sub_epi32(a, b))
+    }
+    #[inline(always)]
+    fn and(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_and_epi32(a, b))
+    }
+    #[inline(always)]
+    fn or(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_or_epi32(a, b))
+    }
+    #[inline(always)]
+    fn xor(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_xor_epi32(a, b))
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self, a: __m512i) -> __m512i {
+        hw!(_mm512_slli_epi32::<N>(a))
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self, a: __m512i) -> __m512i {
+        hw!(_mm512_srli_epi32::<N>(a))
+    }
+    #[inline(always)]
+    fn max_i32(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_max_epi32(a, b))
+    }
+    #[inline(always)]
+    fn gt_i32(self, a: __m512i, b: __m512i) -> __mmask16 {
+        hw!(_mm512_cmpgt_epi32_mask(a, b))
+    }
+    #[inline(always)]
+    fn eq_i32(self, a: __m512i, b: __m512i) -> __mmask16 {
+        hw!(_mm512_cmpeq_epi32_mask(a, b))
+    }
+    #[inline(always)]
+    fn select_i32(self, m: __mmask16, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_mask_blend_epi32(m, b, a))
+    }
+
+    #[inline(always)]
+    fn swap_pairs(self, v: __m512) -> __m512 {
+        hw!(_mm512_permute_ps::<0b10_11_00_01>(v))
+    }
+    #[inline(always)]
+    fn dup_even(self, v: __m512) -> __m512 {
+        hw!(_mm512_moveldup_ps(v))
+    }
+    #[inline(always)]
+    fn dup_odd(self, v: __m512) -> __m512 {
+        hw!(_mm512_movehdup_ps(v))
+    }
+
+    #[inline(always)]
+    fn reduce_add(self, v: __m512) -> f32 {
+        hw!({
+            let a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v));
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_movehdup_ps(a)))
+        })
+    }
+
+    #[inline(always)]
+    fn reduce_add_each(self, v: [__m512; 16]) -> __m512 {
+        fold_each(
+            v,
+            #[inline(always)]
+            |a, b| hw!(_mm512_add_ps(a, b)),
+        )
+    }
+
+    #[inline(always)]
+    fn reduce_max(self, v: __m512) -> f32 {
+        hw!(_mm512_reduce_max_ps(v))
+    }
+
+    #[inline(always)]
+    fn reduce_max_each(self, v: [__m512; 16]) -> __m512 {
+        fold_each(
+            v,
+            #[inline(always)]
+            |a, b| hw!(_mm512_max_ps(a, b)),
+        )
+    }
+
+    #[inline(always)]
+    fn reduce_max_i32(self, v: __m512i) -> i32 {
+        hw!(_mm512_reduce_max_epi32(v))
+    }
+}
+
+/// The tree of `reduce_add` on 16 vectors at once: each step folds the two halves of a pair of vectors and packs the pair into one.
+#[inline(always)]
+fn fold_each(v: [__m512; 16], fold: impl Fn(__m512, __m512) -> __m512) -> __m512 {
+    hw!({
+        // Lane of the result <- vector: the packing below leaves vector `ORDER[i]` in lane i.
+        let mut w = [_mm512_setzero_ps(); 8];
+        for i in 0..8 {
+            let (a, b) = (v[ORDER[2 * i]], v[ORDER[2 * i + 1]]);
+            w[i] = fold(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b));
+        }
+        for i in 0..4 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            w[i] = fold(_mm512_shuffle_f32x4::<0b10_00_10_00>(a, b), _mm512_shuffle_f32x4::<0b11_01_11_01>(a, b));
+        }
+        for i in 0..2 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            w[i] = fold(_mm512_shuffle_ps::<0b01_00_01_00>(a, b), _mm512_shuffle_ps::<0b11_10_11_10>(a, b));
+        }
+        fold(_mm512_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm512_shuffle_ps::<0b11_01_11_01>(w[0], w[1]))
+    })
+}
+
+/// Four consecutive vectors of `w` fill one 128-bit block each, and the last two steps spread a block's four vectors over
+/// neighbouring lanes: vector 4 j + i of this order ends in lane 4 i + j.
+const ORDER: [usize; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
+
+/// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
+impl Dot for Token<true> {
+    type X = __m512i;
+    type W = __m512i;
+    type Quad = [u8; 4];
+
+    #[inline(always)]
+    fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
+        x.map(|v| v as u8 ^ 0x80)
+    }
+    #[inline(always)]
+    fn splat_quad(self, x: &[u8; 4]) -> __m512i {
+        hw!(_mm512_set1_epi32(i32::from_le_bytes(*x)))
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i8; 64]) -> __m512i {
+        hw!(_mm512_loadu_epi8(w.as_ptr()))
+    }
+    #[inline(always)]
+    fn start(self, column_sums: __m512i) -> __m512i {
+        self.sub_i32(self.splat_i32(0), self.shl::<7>(column_sums))
+    }
+    #[inline(always)]
+    fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
+        hw!(_mm512_dpbusd_epi32(acc, x, w))
+    }
+}
+
+/// `vpmaddwd` on the even and the odd bytes, widened in their lanes.
+impl Dot for Token<false> {
+    type X = [__m512i; 2];
+    type W = [__m512i; 2];
+    type Quad = [i16; 4];
+
+    #[inline(always)]
+    fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
+        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+    }
+    #[inline(always)]
+    fn splat_quad(self, x: &[i16; 4]) -> [__m512i; 2] {
+        let [even, odd]: [i32; 2] = bytemuck::cast(*x);
+        [self.splat_i32(even), self.splat_i32(odd)]
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i8; 64]) -> [__m512i; 2] {
+        hw!({
+            let w = _mm512_loadu_epi8(w.as_ptr());
+            [_mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(w)), _mm512_srai_epi16::<8>(w)]
+        })
+    }
+    #[inline(always)]
+    fn start(self, _column_sums: __m512i) -> __m512i {
+        self.splat_i32(0)
+    }
+    #[inline(always)]
+    fn dot(self, acc: __m512i, x: [__m512i; 2], w: [__m512i; 2]) -> __m512i {
+        hw!({
+            let acc = _mm512_add_epi32(acc, _mm512_madd_epi16(x[0], w[0]));
+            _mm512_add_epi32(acc, _mm512_madd_epi16(x[1], w[1]))
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! The x86-64 tokens.
+
+mod avx2;
+mod avx512;
+
+pub use avx2::Avx2;
+pub use avx512::{Avx512, Avx512Vnni};

@@ -1,0 +1,11 @@
+//! Tiles: the int8 product, and attention.
+//!
+//! The number of rows, panels and steps a tile takes at once is a const generic; the bits of a result never depend on it.
+
+mod attention;
+mod gemv;
+mod int8;
+mod matmul;
+
+pub use attention::Attention;
+pub use matmul::{Activations, Matmul, Sink, Tiled, matmul_words};

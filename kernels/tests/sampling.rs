@@ -1,0 +1,191 @@
+//! A row of TopKTopPSample against its scalar definition, bit for bit, on every instruction set and for several sizes of block.
+
+mod common;
+use common::{Random, levels};
+use half::{bf16, f16};
+use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::element::Element;
+use tilekern_kernels::philox::Exponential;
+use tilekern_kernels::reference;
+use tilekern_kernels::rows::{Choice, FirstMax, Middle, Noise, Sample, Stages, TopK, Workspace, maxima_len};
+
+/// Everything that a row gives.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    choice: Choice,
+    filtered: Vec<u32>,
+    tokens: Vec<i64>,
+    probabilities: Vec<u32>,
+}
+
+fn to_bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|&x| common::bits(x)).collect()
+}
+
+fn noise_at(noise: &Noise<'_>, elements: u64, seed: u64, j: usize) -> f32 {
+    match *noise {
+        Noise::None => 1.0,
+        Noise::Given { q, eps } => q[j].abs() + eps,
+        Noise::Drawn { first, .. } => reference::exponential(seed, 0, elements, first + j as u64),
+    }
+}
+
+fn defined<T: Element>(row: &[T], stages: &Stages, noise: &Noise<'_>, elements: u64, seed: u64) -> Answer {
+    let v = row.len();
+    let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
+    let n = reference::survivors(row, stages, &mut order, &mut pr);
+    let status = reference::row_status(row, stages.is_logits);
+    let token = match noise {
+        _ if n == 0 => 0,
+        Noise::None => reference::first_max(v, |i| reference::clean(row[i].as_())),
+        noise => order[reference::first_max(n, |j| pr[j] / noise_at(noise, elements, seed, j))] as usize,
+    };
+    let mut filtered = vec![if stages.is_logits { f32::NEG_INFINITY } else { 0.0 }; v];
+    let (mut tokens, mut probabilities) = (vec![0; v], vec![0.0; v]);
+    for j in 0..n {
+        filtered[order[j] as usize] = row[order[j] as usize].as_();
+        (tokens[j], probabilities[j]) = (order[j].into(), pr[j]);
+    }
+    let choice = Choice { token, status };
+    Answer { choice, filtered: to_bits(&filtered), tokens, probabilities: to_bits(&probabilities) }
+}
+
+fn found<T: Element, const BLOCK: usize>(level: Level, row: &[T], stages: Stages, noise: Noise<'_>, outputs: bool) -> Answer {
+    let v = row.len();
+    let (mut keys, mut pr, mut maxima) = (vec![!0; v], vec![f32::NAN; v], vec![f32::NAN; maxima_len(v)]);
+    let (mut filtered, mut tokens, mut probabilities) = (vec![9.0; v], vec![9; v], vec![9.0; v]);
+    let choice = level.run(Sample::<T, BLOCK> {
+        row,
+        stages,
+        noise,
+        filtered: outputs.then_some(&mut filtered),
+        middle: outputs.then_some(Middle { tokens: &mut tokens, probabilities: &mut probabilities }),
+        work: Workspace { keys: &mut keys, probabilities: &mut pr, maxima: &mut maxima },
+    });
+    Answer { choice, filtered: to_bits(&filtered), tokens, probabilities: to_bits(&probabilities) }
+}
+
+const KINDS: usize = 12;
+
+fn row(random: &mut Random, kind: usize, v: usize) -> Vec<f32> {
+    let spread = [0.1, 1.0, 4.0, 30.0][random.below(4)];
+    let mut x: Vec<f32> = match kind {
+        0 => (0..v).map(|_| random.unit() * spread).collect(),
+        1 => (0..v).map(|_| (random.unit() * 4.0).round()).collect(),
+        2 => vec![spread; v],
+        3 => (0..v).map(|i| i as f32 * 0.01).collect(),
+        4 => (0..v).map(|i| i as f32 * -0.01).collect(),
+        5 => (0..v).map(|_| random.number()).collect(),
+        6 => (0..v).map(|_| if random.below(2) == 0 { f32::NEG_INFINITY } else { random.unit() * spread }).collect(),
+        7 => (0..v).map(|_| f32::from_bits(random.bits() as u32)).collect(),
+        8 => vec![[f32::NEG_INFINITY, f32::NAN, f32::INFINITY, 0.0, -0.0, f32::MAX, f32::MIN][random.below(7)]; v],
+        9 => (0..v).map(|_| [0.0, -0.0, 1e-40, -1e-40][random.below(4)]).collect(),
+        _ => (0..v).map(|_| (0..4).map(|_| random.unit()).sum::<f32>() * spread).collect(),
+    };
+    for special in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 20.0] {
+        if random.below(6) == 0 {
+            x[random.below(v)] = special;
+        }
+    }
+    x
+}
+
+/// Compares blocks of 64 and of `OTHER` with the definition.
+fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, kind: usize, outputs: bool) {
+    let is_logits = random.below(3) > 0;
+    let mut x = row(random, kind, v);
+    if !is_logits && random.below(2) == 0 {
+        x.iter_mut().for_each(|x| *x = x.abs() / (8.0 * v as f32));
+    }
+    let row: Vec<T> = x.iter().map(|&x| T::narrow(x)).collect();
+    let largest = [0, 0, 1024, 50][random.below(4)].min(v);
+    let stages = Stages {
+        k: random.below(largest + 1),
+        p: [0.9, 0.5, 0.999_999_94, 1.0, 0.0, f32::NAN, random.unit().abs(), 1e-30][random.below(8)],
+        min_p: [0.0, 0.05, 1.0, 1e-38, 1e-45, f32::NAN, random.unit(), -1.0][random.below(8)],
+        is_logits,
+    };
+    let q: Vec<f32> = (0..v).map(|_| [random.unit(), random.number()][random.below(2)]).collect();
+    let (seed, elements) = (random.bits(), 1 << 30);
+    let noise = match random.below(3) {
+        0 => Noise::None,
+        1 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
+        _ => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements },
+    };
+    let mut expected = defined(&row, &stages, &noise, elements, seed);
+    if !outputs {
+        (expected.filtered, expected.tokens, expected.probabilities) =
+            (to_bits(&vec![9.0; v]), vec![9; v], to_bits(&vec![9.0; v]));
+    }
+    for level in levels() {
+        let found = [found::<T, 64>(level, &row, stages, noise, outputs), found::<T, OTHER>(level, &row, stages, noise, outputs)];
+        for found in found {
+            assert!(found == expected, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");
+        }
+    }
+}
+
+const LENGTHS: [usize; 18] = [1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 1024, 1025, 1100, 2049, 4096, 8191];
+
+#[test]
+fn rows_equal_the_definition() {
+    let mut random = Random(11);
+    for v in LENGTHS {
+        for kind in 0..KINDS {
+            for repeat in 0..if v < 300 { 16 } else { 6 } {
+                compare::<f32, 256>(&mut random, v, kind, repeat % 3 > 0);
+            }
+            compare::<f16, 64>(&mut random, v, kind, true);
+            compare::<bf16, 64>(&mut random, v, kind, true);
+        }
+    }
+}
+
+/// Long enough that the nucleus is found by halving, and the exponential numbers take turns.
+#[test]
+fn long_rows_equal_the_definition() {
+    let mut random = Random(12);
+    for v in [20_000, 70_001] {
+        for kind in 0..KINDS {
+            compare::<f32, 256>(&mut random, v, kind, true);
+        }
+    }
+}
+
+#[test]
+fn top_k_of_every_k() {
+    let mut random = Random(13);
+    for v in [1, 17, 300, 5000] {
+        for kind in [0, 1, 2, 3, 4, 6] {
+            let row = row(&mut random, kind, v);
+            let mut order: Vec<u32> = (0..v as u32).collect();
+            let x = |i: u32| reference::clean(row[i as usize]);
+            order.sort_by(|&a, &b| x(b).total_cmp(&x(a)));
+            for k in [1, 2, 3, 50, 255, 1024].into_iter().filter(|&k| k <= v) {
+                let room = [v, (k + 1).min(v), 4 * k.min(v)][random.below(3)];
+                let (mut maxima, mut keys, mut indices) = (vec![0.0; maxima_len(v)], vec![0; room.max(1)], vec![0; k]);
+                for level in levels() {
+                    level.run(TopK::<f32, 32> { row: &row, k, maxima: &mut maxima, keys: &mut keys, indices: &mut indices });
+                    assert_eq!(indices, order[..k], "{level:?} v={v} k={k} kind={kind} room={room}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn first_maximum() {
+    let mut random = Random(14);
+    for v in [1, 15, 16, 17, 64, 1023, 1024, 1025, 3000] {
+        for kind in 0..KINDS {
+            let row = row(&mut random, kind, v);
+            let expected = reference::first_max(v, |i| reference::clean(row[i]));
+            for level in levels() {
+                let (index, summary) = level.run(FirstMax { row: &row });
+                assert_eq!(index, expected, "{level:?} v={v} kind={kind}");
+                assert_eq!(summary.nan, row.iter().any(|x| x.is_nan()), "{level:?} v={v} kind={kind}");
+                assert_eq!(summary.infinite, row.contains(&f32::INFINITY), "{level:?} v={v} kind={kind}");
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Integers, lane by lane, and the int8 dot product.
+
+use crate::common::{Random, levels};
+use crate::lanes::{ROUNDS, compare, get_i32, int, lanes};
+use tilekern_kernels::dispatch::Kernel;
+use tilekern_kernels::simd::Dot;
+
+struct Integers<'a>(&'a [[i32; 16]; 2]);
+
+type OfInts = fn(i32, i32) -> i32;
+
+const INTEGERS: [(&str, OfInts); 8] = [
+    ("add_i32", i32::wrapping_add),
+    ("sub_i32", i32::wrapping_sub),
+    ("and", |a, b| a & b),
+    ("or", |a, b| a | b),
+    ("xor", |a, b| a ^ b),
+    ("max_i32", i32::max),
+    ("splat_i32", |_, _| -77),
+    ("to_f32", |a, _| (a as f32).to_bits() as i32),
+];
+
+impl Kernel for Integers<'_> {
+    type Output = ([[i32; 16]; 8], i32);
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let [a, b] = self.0.map(|v| s.load_i32(&v));
+        let found = [
+            s.add_i32(a, b),
+            s.sub_i32(a, b),
+            s.and(a, b),
+            s.or(a, b),
+            s.xor(a, b),
+            s.max_i32(a, b),
+            s.splat_i32(-77),
+            s.bits(s.to_f32(a)),
+        ];
+        let each = found.map(
+            #[inline(always)]
+            |v| get_i32(s, v),
+        );
+        (each, s.reduce_max_i32(a))
+    }
+}
+
+#[test]
+fn integers() {
+    let mut random = Random(3);
+    for _ in 0..ROUNDS {
+        let input = [lanes(|_| int(&mut random)), lanes(|_| int(&mut random))];
+        for level in levels() {
+            let (found, top) = level.run(Integers(&input));
+            compare(level, found, &INTEGERS, |f, i| f(input[0][i], input[1][i]));
+            assert_eq!(Some(top), input[0].into_iter().max(), "reduce_max_i32 on {level:?}");
+        }
+    }
+}
+
+struct Shifts(i32);
+
+macro_rules! shifts {
+    ($($n:literal)*) => {
+        impl Kernel for Shifts {
+            type Output = [[i32; 2]; 32];
+
+            #[inline(always)]
+            fn run<S: Dot>(self, s: S) -> Self::Output {
+                let v = s.splat_i32(self.0);
+                [$([get_i32(s, s.shl::<$n>(v))[$n % 16], get_i32(s, s.shr::<$n>(v))[$n % 16]]),*]
+            }
+        }
+    };
+}
+shifts!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+
+#[test]
+fn shifts() {
+    let mut random = Random(4);
+    for _ in 0..ROUNDS.min(100) {
+        let x = int(&mut random);
+        let expected: [[i32; 2]; 32] = std::array::from_fn(|n| [x << n, (x as u32 >> n) as i32]);
+        for level in levels() {
+            assert_eq!(level.run(Shifts(x)), expected, "{x:#x} on {level:?}");
+        }
+    }
+}
+
+struct Dots<'a> {
+    x: &'a [[i8; 4]],
+    w: &'a [[i8; 64]],
+    start: [i32; 16],
+}
+
+impl Kernel for Dots<'_> {
+    type Output = [i32; 16];
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> [i32; 16] {
+        let mut column_sums = [0; 16];
+        for w in self.w {
+            for n in 0..16 {
+                column_sums[n] += w[4 * n..4 * n + 4].iter().map(|&w| i32::from(w)).sum::<i32>();
+            }
+        }
+        let mut acc = s.add_i32(s.start(s.load_i32(&column_sums)), s.load_i32(&self.start));
+        for (x, w) in self.x.iter().zip(self.w) {
+            acc = s.dot(acc, s.splat_quad(&s.pack_quad(*x)), s.load_weights(w));
+        }
+        get_i32(s, acc)
+    }
+}
+
+#[test]
+fn dot_products_are_exact() {
+    let mut random = Random(7);
+    for round in 0..ROUNDS {
+        let quads = 1 + random.below(20);
+        // The extremes, alone and against each other, then anything.
+        let (fixed_x, fixed_w) = ([-128, 127][round % 2], [-128, 127][round / 2 % 2]);
+        let mut draw = |fixed| if round < 4 { fixed } else { random.int8() };
+        let x: Vec<[i8; 4]> = (0..quads).map(|_| std::array::from_fn(|_| draw(fixed_x))).collect();
+        let w: Vec<[i8; 64]> = (0..quads).map(|_| std::array::from_fn(|_| draw(fixed_w))).collect();
+        let start = lanes(|_| int(&mut random));
+        let mut expected = start;
+        for (x, w) in x.iter().zip(&w) {
+            for (n, sum) in expected.iter_mut().enumerate() {
+                let products = (0..4).map(|i| i32::from(x[i]) * i32::from(w[4 * n + i]));
+                *sum = sum.wrapping_add(products.sum());
+            }
+        }
+        for level in levels() {
+            assert_eq!(level.run(Dots { x: &x, w: &w, start }), expected, "{level:?}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Every method of every token against plain scalar code, lane by lane and bit for bit.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod lanes;
+
+mod arithmetic;
+mod element;
+mod fma;
+mod folds;
+mod integers;
+mod moves;
+
+/// Every method of the two traits is called by a test.
+#[test]
+fn every_method_is_tested() {
+    let tests = [
+        include_str!("arithmetic.rs"),
+        include_str!("element.rs"),
+        include_str!("folds.rs"),
+        include_str!("fma.rs"),
+        include_str!("integers.rs"),
+        include_str!("lanes.rs"),
+        include_str!("moves.rs"),
+    ]
+    .concat();
+    // Reached through `Level::run`, and through `Element` in element.rs.
+    let through = ["vectorize", "load_f16", "store_f16", "load_partial", "store_partial"];
+    let lines = include_str!("../../src/simd/mod.rs").lines();
+    let methods = lines.filter_map(|line| line.strip_prefix("    fn ")).map(|line| line.split(['(', '<']).next().unwrap());
+    let tested = |method: &&str| ["(", "::<"].iter().any(|call| tests.contains(&format!("s.{method}{call}")));
+    let untested: Vec<&str> = methods.filter(|method| !through.contains(method) && !tested(method)).collect();
+    assert!(untested.is_empty(), "{untested:?}");
+}

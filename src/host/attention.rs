@@ -1,0 +1,109 @@
+//! Attention on the host: heads of queries over the pool.
+
+use super::{Host, positions};
+use crate::backend::Run;
+use crate::error::Error;
+use crate::ops::{Attention, Heads};
+use crate::parallel::{self, ParallelFor};
+use crate::scratch::{Plan, WorkerSlot};
+use crate::tensor::{Describe, Tensor};
+use core::alloc::Layout;
+use tilekern_kernels::element::Element;
+use tilekern_kernels::tiles;
+
+/// Positions whose values stay in the first cache: 16 KiB at a head of 128.
+const KV_TILE: usize = 32;
+
+pub(super) struct Slots<K> {
+    scores: WorkerSlot<f32>,
+    /// Four chains, a query and an output.
+    rows: WorkerSlot<f32>,
+    mask: WorkerSlot<f32>,
+    caches: WorkerSlot<K>,
+}
+
+pub(super) fn plan<K: Element>(workers: usize, d: Heads) -> Result<(Plan, Slots<K>), Error> {
+    let too_large = || Error::invalid("key_cache", "a size that fits in memory", "an overflow");
+    let mut plan = Plan::new();
+    let slots = Slots {
+        scores: plan.each(workers, d.positions)?,
+        rows: plan.each(workers, d.width.checked_mul(6).ok_or_else(too_large)?)?,
+        mask: plan.each(workers, d.positions)?,
+        caches: plan.each(workers, d.positions.checked_mul(d.width).and_then(|n| n.checked_mul(2)).ok_or_else(too_large)?)?,
+    };
+    Ok((plan, slots))
+}
+
+/// The first `positions` rows of one head of a cache: where they lie, or gathered into `stage`.
+fn head<'a, K: Copy>(cache: &Tensor<'a, K>, head: usize, positions: usize, stage: &'a mut [K]) -> (&'a [K], usize) {
+    let (shape, strides) = (cache.dims().shape(), cache.dims().strides());
+    if let Some(memory) = cache.memory() {
+        let start = head / shape[1] * strides[0] + head % shape[1] * strides[1];
+        return (&memory[start..], strides[2]);
+    }
+    let width = shape[3];
+    for (j, row) in stage.chunks_exact_mut(width).take(positions).enumerate() {
+        cache.row(head * shape[2] + j).gather(row);
+    }
+    (stage, width)
+}
+
+impl<P: ParallelFor> Host<P> {
+    /// A call that was found valid.
+    pub(super) fn attention<K: Element>(&self, call: Attention<'_, Self, K>, d: Heads, scratch: &mut [u8]) -> Result<(), Error> {
+        let (plan, slots) = plan::<K>(self.pool.workers(), d)?;
+        let space = plan.carve(scratch)?;
+        let scale = call.factor(d.width);
+        let group = d.heads / d.kv_heads;
+        let parts = (
+            call.output,
+            space.take_each(slots.scores),
+            space.take_each(slots.rows),
+            space.take_each(slots.mask),
+            space.take_each(slots.caches),
+        );
+        let rows = d.batch * d.heads * d.tokens;
+        let grain = parallel::grain(4 * d.positions * d.width);
+        parallel::rows(&self.pool, rows, grain, parts, |row, (mut output, scores, stage, mask, caches)| {
+            let (batch, token) = (row / d.tokens / d.heads, row % d.tokens);
+            let cache = batch * d.kv_heads + row / d.tokens % d.heads / group;
+            // `positions::check` found it inside the cache.
+            let positions = call.start_pos.get(batch) as usize + token + 1;
+            let (keys, values) = caches.split_at_mut(d.positions * d.width);
+            let (keys, stride) = head(&call.key_cache, cache, positions, keys);
+            let (values, value_stride) = head(&call.value_cache, cache, positions, values);
+            let (chains, stage) = stage.split_at_mut(4 * d.width);
+            let (query, stage) = stage.split_at_mut(d.width);
+            let query = call.query.row(row).gather(query);
+            let mask = call.mask.as_ref().map(|m| m.row(token).gather(mask));
+            output.scatter(stage, |output| {
+                self.level.run(tiles::Attention::<K, KV_TILE> {
+                    query,
+                    keys,
+                    values,
+                    strides: [stride, value_stride],
+                    positions,
+                    scale,
+                    mask,
+                    scores,
+                    chains,
+                    output,
+                })
+            });
+        });
+        Ok(())
+    }
+}
+
+impl<K: Element, P: ParallelFor> Run<Attention<'_, Self, K>> for Host<P> {
+    fn workspace(&self, call: &Attention<'_, Self, K>) -> Result<Layout, Error> {
+        Ok(plan::<K>(self.pool.workers(), call.check()?)?.0.layout())
+    }
+
+    fn run(&self, call: Attention<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
+        let d = call.check()?;
+        call.check_data()?;
+        positions::check(&call.start_pos, d.tokens, d.positions)?;
+        self.attention(call, d, scratch)
+    }
+}

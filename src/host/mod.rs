@@ -1,0 +1,82 @@
+//! The host: SIMD kernels over the caller's memory and the caller's threads.
+
+mod attention;
+mod decoder_layer;
+mod dequant_residual;
+mod dequant_swiglu_quant;
+mod dequant_transpose;
+mod embedding_lookup;
+mod positions;
+mod project;
+mod quant_matmul;
+mod quantize_rows;
+mod rms_norm;
+mod rope_table;
+mod store_kv_cache;
+mod top_k_top_p_sample;
+
+use crate::backend::Backend;
+use crate::error::{Error, Status};
+use crate::parallel::{ParallelFor, Serial};
+use crate::tensor::{Tensor, TensorMut};
+use tilekern_kernels::dispatch::{Isa, Level};
+
+/// An instruction set that this processor has, and a pool of threads.
+///
+/// ```
+/// use tilekern::{Host, Isa, Serial};
+///
+/// let best = Host::new();
+/// let portable = Host::with(Isa::Portable, Serial)?;
+/// assert_eq!(portable.isa().name(), "portable");
+/// # let _ = best;
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Host<P = Serial> {
+    level: Level,
+    pool: P,
+}
+
+impl Host<Serial> {
+    /// The best instruction set, on the calling thread.
+    pub fn new() -> Host<Serial> {
+        Host { level: Level::detect(), pool: Serial }
+    }
+}
+
+impl Default for Host<Serial> {
+    fn default() -> Self {
+        Host::new()
+    }
+}
+
+impl<P: ParallelFor> Host<P> {
+    /// A given instruction set and pool. An instruction set that the processor lacks is an error, never silently another.
+    pub fn with(isa: Isa, pool: P) -> Result<Host<P>, Error> {
+        let level = Level::new(isa);
+        let lacks = || Error::new(Status::Unsupported, "isa", "one that this processor has", isa.name());
+        Ok(Host { level: level.ok_or_else(lacks)?, pool })
+    }
+
+    /// What this host runs on.
+    pub fn isa(&self) -> Isa {
+        self.level.isa()
+    }
+
+    /// The instruction set, to run kernels on.
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The pool of threads.
+    pub fn pool(&self) -> &P {
+        &self.pool
+    }
+}
+
+impl<P: ParallelFor> Backend for Host<P> {
+    type View<'a, T: 'a> = Tensor<'a, T>;
+    type ViewMut<'a, T: 'a> = TensorMut<'a, T>;
+    type Scratch<'a> = &'a mut [u8];
+}

@@ -1,0 +1,371 @@
+//! The decoding loop: a batch of rows, each with its prompt, its sampling and its end.
+//!
+//! Every row has one pending token, the last of its prompt at first. Prompts run through the layers row by row, 64 tokens at a
+//! time, without the pending one; a step runs the pending tokens of all rows together, and what they give is pending next. A row
+//! that has ended stays in the batch as token 0 at position 0, where attention costs nothing; its caches are dead.
+
+use super::model::{Head, Model};
+use super::plan::{DecodingConfig, Flow, Sizes, plan, project, rope};
+use super::sampling::{RowSampling, Sampling};
+use crate::backend::Run;
+use crate::error::{Error, Status};
+use crate::host::Host;
+use crate::ops::{RmsNorm, RmsNormQuant, check};
+use crate::parallel::ParallelFor;
+use crate::tensor::{Describe, Tensor, TensorMut};
+use core::alloc::Layout;
+use core::ops::ControlFlow;
+use tilekern_kernels::element::Element;
+
+/// A batch of rows that a model continues. `T` are the model's activations, `K` is what the key and value caches hold: f32, f16 or
+/// bf16.
+///
+/// * A row runs from its prompt to `end_id`, to `max_new` tokens, or to the end of the model's context. A row that has ended, or has
+///   no prompt yet, gives `end_id`; [`Decoding::replace_row`] puts a new prompt into it while the others go on.
+/// * What a row gives depends on its prompt and its [`RowSampling`] alone, bit for bit: not on the batch, the threads or the
+///   instruction set.
+/// * Memory: the caller's, aligned to 64 bytes; [`Decoding::layout`] says how much, for pools of up to as many workers as its host
+///   has. Nothing allocates.
+/// * Errors: 161002 a prompt that is empty, longer than `max_prompt` or than the context, an id outside the vocabulary, a shape that
+///   does not fit; -1 too little memory, or a pool of more workers. A call that fails with either has changed nothing.
+///
+/// ```no_run
+/// use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};
+/// use tilekern::{Host, Scratch, Tensor};
+///
+/// let (host, options, file) = (Host::new(), ModelOptions::default(), std::fs::read("stories.tkm")?);
+/// let mut memory = Scratch::new(Model::<f32>::layout(&options, &file)?);
+/// let model = Model::<f32>::load(&options, &file, &mut memory)?;
+///
+/// let config = DecodingConfig::new(1, 100, 2);
+/// let mut memory = Scratch::new(Decoding::<f32, f32>::layout(&host, &config, &model)?);
+/// let mut decoding = Decoding::<f32, f32>::new(&host, &config, &model, &mut memory)?;
+/// decoding.set_row(0, &RowSampling { temperature: 0.0, ..Default::default() })?;
+/// decoding.prompt(&host, Tensor::new([1, 1], &[1])?, Tensor::new([1], &[1])?)?;
+/// let mut previous = 1;
+/// decoding.generate(&host, |_row, id| {
+///     print!("{}", String::from_utf8_lossy(model.token_text(previous, id).unwrap_or(b"")));
+///     previous = id;
+///     std::ops::ControlFlow::Continue(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Decoding<'d, T = f32, K = f32> {
+    model: &'d Model<'d, T>,
+    sizes: Sizes,
+    end_id: i32,
+    workers: usize,
+    keys: &'d mut [K],
+    values: &'d mut [K],
+    freqs: &'d [f32],
+    hidden: [&'d mut [T]; 2],
+    quantised: &'d mut [i8],
+    scale: &'d mut [f32],
+    logits: &'d mut [f32],
+    /// The token of each row that runs next.
+    pending: &'d mut [i32],
+    /// Its position.
+    position: &'d mut [i64],
+    /// How many tokens each row has generated.
+    count: &'d mut [usize],
+    /// 1 for rows that have a prompt and have not ended.
+    active: &'d mut [u8],
+    /// `[batch][max_new]`
+    generated: &'d mut [i32],
+    sampling: Sampling<'d>,
+    scratch: &'d mut [u8],
+}
+
+impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
+    /// How much memory a decoding needs.
+    pub fn layout<P: ParallelFor>(host: &Host<P>, config: &DecodingConfig, model: &Model<'_, T>) -> Result<Layout, Error> {
+        Ok(plan::<T, K, P>(host, &Sizes::new(config, model)?, model)?.0.layout())
+    }
+
+    /// A decoding whose rows have no prompts yet, and the default sampling.
+    pub fn new<P: ParallelFor>(
+        host: &Host<P>,
+        config: &DecodingConfig,
+        model: &'d Model<'d, T>,
+        memory: &'d mut [u8],
+    ) -> Result<Self, Error> {
+        let sizes = Sizes::new(config, model)?;
+        let (plan, slots) = plan::<T, K, P>(host, &sizes, model)?;
+        let space = plan.carve(memory)?;
+        let (freqs, scratch) = (space.take(slots.freqs), space.take(slots.scratch));
+        let table = rope(model.theta(), TensorMut::new([sizes.length, sizes.head_dim], freqs)?);
+        host.run(table, scratch)?;
+        let mut decoding = Decoding {
+            model,
+            sizes,
+            end_id: config.end_id,
+            workers: host.pool().workers(),
+            keys: space.take(slots.keys),
+            values: space.take(slots.values),
+            freqs,
+            hidden: slots.hidden.map(|slot| space.take(slot)),
+            quantised: space.take(slots.quantised),
+            scale: space.take(slots.scale),
+            logits: space.take(slots.logits),
+            pending: space.take(slots.pending),
+            position: space.take(slots.position),
+            count: space.take(slots.count),
+            active: space.take(slots.active),
+            generated: space.take(slots.generated),
+            sampling: Sampling::new(&space, slots.sampling),
+            scratch,
+        };
+        decoding.reset();
+        Ok(decoding)
+    }
+
+    /// Takes all prompts away; the sampling of the rows stays.
+    pub fn reset(&mut self) {
+        (0..self.sizes.batch).for_each(|row| self.clear(row));
+    }
+
+    fn clear(&mut self, row: usize) {
+        (self.pending[row], self.position[row], self.count[row], self.active[row]) = (0, 0, 0, 0);
+    }
+
+    fn check_row(&self, row: usize) -> Result<(), Error> {
+        check::attribute("row", row < self.sizes.batch, "a row of the batch", row)
+    }
+
+    fn check_host<P: ParallelFor>(&self, host: &Host<P>) -> Result<(), Error> {
+        let workers = host.pool().workers();
+        if workers <= self.workers { Ok(()) } else { Err(Error::new(Status::Workspace, "workers", self.workers, workers)) }
+    }
+
+    /// Sets how a row chooses its tokens, from the next one on.
+    pub fn set_row(&mut self, row: usize, sampling: &RowSampling) -> Result<(), Error> {
+        self.check_row(row)?;
+        self.sampling.set(row, sampling)
+    }
+
+    /// Gives every row its prompt: `tokens` `[B,P]` with P up to `max_prompt`, of which row b has the first `lengths[b]`, at least
+    /// one. The beginning of the sequence is the caller's to put there.
+    pub fn prompt<P: ParallelFor>(
+        &mut self,
+        host: &Host<P>,
+        tokens: Tensor<'_, i32>,
+        lengths: Tensor<'_, i32>,
+    ) -> Result<(), Error> {
+        self.check_host(host)?;
+        let batch = self.sizes.batch;
+        let [rows, columns] = check::sizes("tokens", &tokens)?;
+        check::attribute("tokens", rows == batch, batch, rows)?;
+        check::shape("lengths", &lengths, &[batch])?;
+        check::memory(&[], &[("tokens", &tokens), ("lengths", &lengths)])?;
+        check::present(&[("tokens", &tokens), ("lengths", &lengths)])?;
+        let length = |row| usize::try_from(lengths.get(row)).unwrap_or(0);
+        for row in 0..batch {
+            check::attribute("lengths", (1..=columns).contains(&length(row)), "1 to the columns of tokens", length(row))?;
+            self.check_prompt(length(row), |i| tokens.get(row * columns + i))?;
+        }
+        (0..batch).try_for_each(|row| self.prefill(host, row, length(row), |i| tokens.get(row * columns + i)))
+    }
+
+    /// Gives one row a new prompt, `[P]`, and with it a new beginning; the other rows do not notice.
+    pub fn replace_row<P: ParallelFor>(&mut self, host: &Host<P>, row: usize, tokens: Tensor<'_, i32>) -> Result<(), Error> {
+        self.check_host(host)?;
+        self.check_row(row)?;
+        let length = tokens.dims().elements();
+        check::shape("tokens", &tokens, &[length])?;
+        check::memory(&[], &[("tokens", &tokens)])?;
+        check::present(&[("tokens", &tokens)])?;
+        self.check_prompt(length, |i| tokens.get(i))?;
+        self.prefill(host, row, length, |i| tokens.get(i))
+    }
+
+    fn check_prompt(&self, length: usize, token: impl Fn(usize) -> i32) -> Result<(), Error> {
+        // Both limits of a prompt; the caches are at least as long.
+        let most = self.sizes.max_prompt.min(self.model.shape().context);
+        check::attribute(
+            "tokens",
+            (1..=most).contains(&length),
+            "a prompt of 1 to max_prompt tokens that fits the context",
+            length,
+        )?;
+        let known = |id: &i32| usize::try_from(*id).is_ok_and(|id| id < self.sizes.vocab);
+        match (0..length).map(token).find(|id| !known(id)) {
+            None => Ok(()),
+            Some(id) => Err(Error::invalid("tokens", "ids below the size of the vocabulary", i64::from(id))),
+        }
+    }
+
+    /// Runs all tokens of a prompt but the last through the layers.
+    fn prefill<P: ParallelFor>(
+        &mut self,
+        host: &Host<P>,
+        row: usize,
+        length: usize,
+        token: impl Fn(usize) -> i32,
+    ) -> Result<(), Error> {
+        self.clear(row);
+        let before = length - 1;
+        for from in (0..before).step_by(self.sizes.chunk) {
+            let tokens = self.sizes.chunk.min(before - from);
+            for i in 0..tokens {
+                self.embed(i, token(from + i));
+            }
+            self.position[row] = from as i64;
+            self.layers(host, row, 1, tokens)?;
+        }
+        (self.pending[row], self.position[row], self.active[row]) = (token(before), before as i64, 1);
+        Ok(())
+    }
+
+    fn embed(&mut self, place: usize, id: i32) {
+        let dim = self.sizes.dim;
+        self.hidden[0][place * dim..][..dim].copy_from_slice(&self.model.embedding()[id as usize * dim..][..dim]);
+    }
+
+    /// Runs `tokens` tokens of each of `rows` rows from `first` on through all layers, from `hidden[0]` to `hidden[0]`.
+    fn layers<P: ParallelFor>(&mut self, host: &Host<P>, first: usize, rows: usize, tokens: usize) -> Result<(), Error> {
+        let s = self.sizes;
+        // The caches were planned, so their sizes are sound.
+        let (cache, all) = (s.cache(rows).unwrap_or(0), s.cache(s.batch).unwrap_or(0));
+        let skip = s.cache(first).unwrap_or(0);
+        for layer in 0..s.layers {
+            let [input, output] = &mut self.hidden;
+            let at = layer * all + skip;
+            let shape = [rows, s.kv_heads, s.length, s.head_dim];
+            let flow = Flow {
+                input: Tensor::new([rows, tokens, s.dim], input)?,
+                start: Tensor::new([rows], &self.position[first..])?,
+                freqs: Tensor::new([s.length, s.head_dim], self.freqs)?,
+                keys: TensorMut::new(shape, &mut self.keys[at..][..cache])?,
+                values: TensorMut::new(shape, &mut self.values[at..][..cache])?,
+                output: TensorMut::new([rows, tokens, s.dim], output)?,
+            };
+            host.run(flow.through(self.model, layer)?, self.scratch)?;
+            self.hidden.swap(0, 1);
+        }
+        Ok(())
+    }
+
+    /// The logits of what the layers gave, one token for each row.
+    fn head<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
+        let s = self.sizes;
+        let [input, normed] = &mut self.hidden;
+        let input = Tensor::new([s.batch, s.dim], input)?;
+        let gamma = Tensor::new([s.dim], self.model.final_norm())?;
+        match self.model.head() {
+            Head::Int8(weight) => {
+                let output = TensorMut::new([s.batch, s.dim], self.quantised)?;
+                let mut norm = RmsNormQuant::new(input, gamma, output, TensorMut::new([s.batch], self.scale)?);
+                norm.eps = self.model.eps();
+                host.run(norm, self.scratch)?;
+                let (x, x_scale) = (Tensor::new([s.batch, s.dim], self.quantised)?, Tensor::new([s.batch], self.scale)?);
+                host.run(project(*weight, x, x_scale, TensorMut::new([s.batch, s.vocab], self.logits)?)?, self.scratch)
+            }
+            Head::Float(weight) => {
+                let mut norm = RmsNorm::new(input, gamma, TensorMut::new([s.batch, s.dim], normed)?);
+                norm.eps = self.model.eps();
+                host.run(norm, self.scratch)?;
+                host.project(normed, weight, &TensorMut::new([s.batch, s.vocab], self.logits)?)
+            }
+        }
+    }
+
+    /// Gives every row its next token, `[B]`; rows that have ended give `end_id`.
+    pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
+        check::shape("ids", &ids, &[self.sizes.batch])?;
+        check::memory(&[("ids", &ids)], &[])?;
+        check::present(&[("ids", &ids)])?;
+        let (mut ids, end_id) = (ids, self.end_id);
+        let mut ids = ids.row_mut(0);
+        (0..self.sizes.batch).for_each(|row| ids.set(row, end_id));
+        self.advance(host, |row, id| ids.set(row, id))
+    }
+
+    /// Steps until every row has ended or `token` breaks. It gets every new token with its row, the end token too.
+    pub fn generate<P: ParallelFor>(
+        &mut self,
+        host: &Host<P>,
+        mut token: impl FnMut(usize, i32) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue() && !self.finished() {
+            self.advance(host, |row, id| {
+                if flow.is_continue() {
+                    flow = token(row, id);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One step; `token` gets the new tokens of the rows that had not ended.
+    fn advance<P: ParallelFor>(&mut self, host: &Host<P>, mut token: impl FnMut(usize, i32)) -> Result<(), Error> {
+        self.check_host(host)?;
+        if self.finished() {
+            return Ok(());
+        }
+        let s = self.sizes;
+        for row in 0..s.batch {
+            self.embed(row, self.pending[row]);
+        }
+        self.layers(host, 0, s.batch, 1)?;
+        self.head(host)?;
+        self.sampling.choose(host, self.logits, self.count, self.active, self.scratch)?;
+        for row in 0..s.batch {
+            if self.active[row] == 0 {
+                continue;
+            }
+            let id = self.sampling.chosen[row] as i32;
+            self.generated[row * s.max_new + self.count[row]] = id;
+            self.pending[row] = id;
+            self.position[row] += 1;
+            self.count[row] += 1;
+            let full = self.count[row] == s.max_new || self.position[row] as usize == s.length;
+            if id == self.end_id || full {
+                self.stop(row);
+            }
+            token(row, id);
+        }
+        Ok(())
+    }
+
+    /// Ends a row: a text to stop at was found, or nobody waits for it any more.
+    pub fn stop_row(&mut self, row: usize) -> Result<(), Error> {
+        self.check_row(row)?;
+        self.stop(row);
+        Ok(())
+    }
+
+    fn stop(&mut self, row: usize) {
+        (self.pending[row], self.position[row], self.active[row]) = (0, 0, 0);
+    }
+
+    /// The logits of a row's last step: of a greedy row as the model gave them, of another as it drew from them, that is divided by
+    /// the temperature, and -inf where a `top_k` above 1024 cut.
+    pub fn logits(&self, row: usize) -> Result<&[f32], Error> {
+        self.check_row(row)?;
+        Ok(&self.logits[row * self.sizes.vocab..][..self.sizes.vocab])
+    }
+
+    /// Whether every row has ended.
+    pub fn finished(&self) -> bool {
+        !self.active.contains(&1)
+    }
+
+    /// What the rows have generated, the end token included: `ids` `[B,max_new]`, -1 behind the end; `lengths` `[B]`.
+    pub fn output(&self, ids: TensorMut<'_, i32>, lengths: TensorMut<'_, i32>) -> Result<(), Error> {
+        let (batch, columns) = (self.sizes.batch, self.sizes.max_new);
+        check::shape("ids", &ids, &[batch, columns])?;
+        check::shape("lengths", &lengths, &[batch])?;
+        check::memory(&[("ids", &ids), ("lengths", &lengths)], &[])?;
+        check::present(&[("ids", &ids), ("lengths", &lengths)])?;
+        let (mut ids, mut lengths) = (ids, lengths);
+        for row in 0..batch {
+            let count = self.count[row];
+            let mut to = ids.row_mut(row);
+            (0..columns).for_each(|i| to.set(i, if i < count { self.generated[row * columns + i] } else { -1 }));
+            lengths.row_mut(0).set(row, count as i32);
+        }
+        Ok(())
+    }
+}

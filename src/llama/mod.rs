@@ -1,0 +1,14 @@
+//! LLaMA models: checkpoint files, their tokenizer, and the decoding loop.
+
+mod checkpoint;
+mod decoding;
+mod model;
+mod plan;
+mod sampling;
+mod tokenizer;
+
+pub use checkpoint::Shape;
+pub use decoding::Decoding;
+pub use model::{HeadKind, Model, ModelOptions};
+pub use plan::DecodingConfig;
+pub use sampling::RowSampling;

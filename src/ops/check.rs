@@ -1,0 +1,122 @@
+//! The tests that operations are made of. Each names the argument, what was expected and what was found.
+
+use crate::error::{Error, Value};
+use crate::tensor::{Describe, Dims};
+
+/// An argument, with the name of its field.
+pub(crate) type Arg<'a> = (&'static str, &'a dyn Describe);
+
+/// The sizes of a tensor of rank `R`, none of them 0 but the first.
+pub(crate) fn sizes<const R: usize>(name: &'static str, tensor: &(impl Describe + ?Sized)) -> Result<[usize; R], Error> {
+    const RANKS: [&str; 6] = ["a rank of 0", "a rank of 1", "a rank of 2", "a rank of 3", "a rank of 4", "a rank of 5"];
+    let shape = tensor.dims().shape();
+    let sizes: [usize; R] = shape.try_into().map_err(|_| Error::invalid(name, RANKS[R], Value::shape(shape)))?;
+    if sizes[1..].contains(&0) {
+        return Err(Error::invalid(name, "no dimension of 0", Value::shape(shape)));
+    }
+    Ok(sizes)
+}
+
+/// [`sizes`] of a tensor that has no rows to leave out: no dimension is 0.
+pub(crate) fn filled<const R: usize>(name: &'static str, tensor: &impl Describe) -> Result<[usize; R], Error> {
+    match sizes::<R>(name, tensor)? {
+        sizes if sizes[0] > 0 => Ok(sizes),
+        sizes => Err(Error::invalid(name, "no dimension of 0", Value::shape(&sizes))),
+    }
+}
+
+/// Exactly this shape.
+pub(crate) fn shape(name: &'static str, tensor: &(impl Describe + ?Sized), expected: &[usize]) -> Result<(), Error> {
+    let found = tensor.dims().shape();
+    if found == expected { Ok(()) } else { Err(Error::invalid(name, Value::shape(expected), Value::shape(found))) }
+}
+
+/// One number for each of `n` rows: `[n]` or `[n,1]`.
+pub(crate) fn column(name: &'static str, tensor: &impl Describe, n: usize) -> Result<(), Error> {
+    if tensor.dims().shape() == [n, 1] { Ok(()) } else { shape(name, tensor, &[n]) }
+}
+
+/// The attribute is as it must be.
+pub(crate) fn attribute(
+    name: &'static str,
+    holds: bool,
+    expected: impl Into<Value>,
+    found: impl Into<Value>,
+) -> Result<(), Error> {
+    if holds { Ok(()) } else { Err(Error::invalid(name, expected, found)) }
+}
+
+/// No output overlaps itself, another output, or an input, and every address suits its dtype.
+pub(crate) fn memory(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
+    for &(name, tensor) in outputs.iter().chain(inputs) {
+        if !tensor.is_aligned() {
+            return Err(Error::invalid(name, "an address aligned to its dtype", "a misaligned one"));
+        }
+    }
+    for (i, &(name, output)) in outputs.iter().enumerate() {
+        if overlaps_itself(output.dims()) {
+            return Err(Error::invalid(name, "elements that do not overlap", Value::shape(output.dims().strides())));
+        }
+        let bytes = output.bytes();
+        for &(other, tensor) in outputs[i + 1..].iter().chain(inputs) {
+            let others = tensor.bytes();
+            if bytes.start.max(others.start) < bytes.end.min(others.end) && !are_slices(output, tensor) {
+                return Err(Error::invalid(name, "memory of its own", Value::Text(other)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every tensor with elements has data: asked by a run, not by a query.
+pub(crate) fn present(arguments: &[Arg<'_>]) -> Result<(), Error> {
+    let missing = arguments.iter().find(|(_, tensor)| tensor.dims().elements() > 0 && !tensor.has_data());
+    missing.map_or(Ok(()), |&(name, _)| Err(Error::null(name)))
+}
+
+/// Sorted by stride, each stride must exceed the span of the smaller ones.
+fn overlaps_itself(dims: &Dims) -> bool {
+    if dims.is_contiguous() || dims.elements() == 0 {
+        return false;
+    }
+    let mut by_stride = [(0, 0); crate::tensor::MAX_RANK];
+    for (slot, pair) in by_stride.iter_mut().zip(dims.strides().iter().zip(dims.shape())) {
+        *slot = if *pair.1 > 1 { (*pair.0, *pair.1) } else { (usize::MAX, 1) };
+    }
+    by_stride[dims.rank()..].fill((usize::MAX, 1));
+    by_stride.sort_unstable();
+    let mut span = 0;
+    for (stride, n) in by_stride.into_iter().filter(|&(_, n)| n > 1) {
+        if stride <= span {
+            return true;
+        }
+        span += stride * (n - 1);
+    }
+    false
+}
+
+/// Whether two tensors whose byte ranges meet are rows of one pitch with disjoint columns: slices of one buffer.
+#[cold]
+fn are_slices(a: &dyn Describe, b: &dyn Describe) -> bool {
+    let outer = |t: &dyn Describe| {
+        let d = t.dims();
+        let rank = d.rank();
+        let strides = (rank >= 2 && d.strides()[rank - 1] == 1).then(|| &d.strides()[..rank - 1]);
+        // In bytes, so that tensors of different dtypes compare.
+        let mut bytes = [0; crate::tensor::MAX_RANK];
+        for (to, from) in bytes.iter_mut().zip(strides?) {
+            *to = from * t.element_bytes();
+        }
+        Some((rank, bytes, d.shape()[rank - 1] * t.element_bytes()))
+    };
+    let (Some((rank, pitches, columns)), Some((other_rank, other_pitches, other_columns))) = (outer(a), outer(b)) else {
+        return false;
+    };
+    let pitch = pitches[rank - 2];
+    if rank != other_rank || pitches != other_pitches || pitch == 0 || pitches[..rank - 2].iter().any(|p| p % pitch != 0) {
+        return false;
+    }
+    let distance = b.bytes().start.wrapping_sub(a.bytes().start) as isize;
+    let offset = distance.rem_euclid(pitch as isize) as usize;
+    offset >= columns && offset + other_columns <= pitch
+}

@@ -1,0 +1,50 @@
+//! What each operation is: one struct for a call, with the tensors and attributes as its fields, and the check that every backend
+//! shares. The fields carry the names of the C structs; `new` takes the required ones and gives the others their defaults.
+
+pub(crate) mod check;
+mod heads;
+
+mod attention;
+pub use attention::Attention;
+pub(crate) use attention::Heads;
+
+mod decoder_layer;
+pub(crate) use decoder_layer::LayerSizes;
+pub use decoder_layer::{DecoderLayer, LayerWeights};
+
+mod quant_matmul;
+pub use quant_matmul::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, FORMAT_PACKED, MAX_K, Product, QuantMatmul};
+pub(crate) use quant_matmul::{Product3, packed_header, packed_weight};
+
+mod rms_norm;
+pub use rms_norm::{RmsNorm, RmsNormQuant};
+
+mod top_k_top_p_sample;
+pub use top_k_top_p_sample::{Noise, PostSample, TopKTopPSample};
+
+mod dequant_transpose;
+pub use dequant_transpose::{DequantRopeTranspose, DequantTranspose};
+
+mod store_kv_cache;
+pub use store_kv_cache::StoreKvCache;
+
+mod embedding_lookup;
+pub use embedding_lookup::EmbeddingLookup;
+
+mod rope_table;
+pub use rope_table::RopeTable;
+
+mod quantize_rows;
+pub use quantize_rows::QuantizeRows;
+
+mod dequant_residual;
+pub use dequant_residual::{DequantResidual, DequantResidualRmsNormQuant};
+
+mod dequant_swiglu_quant;
+pub use dequant_swiglu_quant::DequantSwigluQuant;
+
+pub(crate) use embedding_lookup::LookupSizes;
+pub(crate) use heads::HeadSizes;
+pub(crate) use quantize_rows::QuantizeSizes;
+pub(crate) use rms_norm::Rows;
+pub(crate) use top_k_top_p_sample::{Batch, Draw};

@@ -1,0 +1,213 @@
+//! The int8 product.
+
+use super::check;
+use crate::backend::Backend;
+use crate::error::{Error, Status};
+use crate::tensor::{Describe, Tensor};
+use half::{bf16, f16};
+use tilekern_kernels::pack::{Packed, packed_bytes};
+
+/// Weights `[K,N]`, strided as they may be.
+pub const FORMAT_ND: i32 = 2;
+/// Weights in blocks of 16 by 32, `[N/32,K/16,16,32]`.
+pub const FORMAT_NZ: i32 = 29;
+/// Weights in this library's packed format.
+pub const FORMAT_PACKED: i32 = 1000;
+
+/// The largest K: below it every sum of products of two int8 fits in an i32.
+pub const MAX_K: usize = 65_536;
+
+/// A scale for each output channel, in one of three dtypes.
+#[derive(Debug)]
+pub enum ChannelScale<'a, B: Backend> {
+    /// f32
+    F32(B::View<'a, f32>),
+    /// f16
+    F16(B::View<'a, f16>),
+    /// bf16
+    BF16(B::View<'a, bf16>),
+}
+
+/// A bias for each output channel.
+#[derive(Debug)]
+pub enum Bias<'a, B: Backend> {
+    /// Added to the sum of products, in 64 bits, before it is rounded.
+    I32(B::View<'a, i32>),
+    /// Added after both scales.
+    F32(B::View<'a, f32>),
+}
+
+/// Where a product goes.
+#[derive(Debug)]
+pub enum Product<'a, B: Backend> {
+    /// The scaled sum.
+    F32(B::ViewMut<'a, f32>),
+    /// The scaled sum, rounded.
+    F16(B::ViewMut<'a, f16>),
+    /// The scaled sum, rounded.
+    BF16(B::ViewMut<'a, bf16>),
+    /// The sum itself, saturated where a bias moves it out of range.
+    I32(B::ViewMut<'a, i32>),
+}
+
+impl<B: Backend> ChannelScale<'_, B> {
+    fn describe(&self) -> &dyn Describe {
+        match self {
+            ChannelScale::F32(view) => view,
+            ChannelScale::F16(view) => view,
+            ChannelScale::BF16(view) => view,
+        }
+    }
+}
+
+impl<B: Backend> Bias<'_, B> {
+    fn describe(&self) -> &dyn Describe {
+        match self {
+            Bias::I32(view) => view,
+            Bias::F32(view) => view,
+        }
+    }
+}
+
+impl<B: Backend> Product<'_, B> {
+    fn describe(&self) -> &dyn Describe {
+        match self {
+            Product::F32(view) => view,
+            Product::F16(view) => view,
+            Product::BF16(view) => view,
+            Product::I32(view) => view,
+        }
+    }
+}
+
+/// Sizes of a product.
+#[derive(Clone, Copy)]
+pub(crate) struct Product3 {
+    pub m: usize,
+    pub k: usize,
+    pub n: usize,
+}
+
+/// `out[m][n] = f32(sum over k of x[m][k] * weight[k][n] + bias[n]) * x_scale[m] * weight_scale[n]`, W8A8.
+///
+/// * Shapes: `x` `[M,K]`, `weight_scale` `[N]`, `x_scale` `[M]`, `bias` `[N]`, `out` `[M,N]`; `weight` is a packed weight
+///   ([`FORMAT_PACKED`], see `tilekern_kernels::pack`): rank 1, contiguous, with one expert and the K and N of the others. M = 0 writes
+///   nothing; K or N of 0 is refused; K is at most 65 536.
+/// * Dtypes: `x` and `weight` i8; `weight_scale` f32, f16 or bf16; `x_scale` f32; `bias` i32 or f32; `out` f32, f16, bf16 or i32.
+/// * The sum is exact over the full range, -128 * -128 included. An i32 bias is added in 64 bits and the result rounded once; an f32
+///   bias is added after both scales. A missing scale counts as 1. An i32 `out` takes the sum itself, without scales and without an
+///   f32 bias; it saturates where an i32 bias moves it out of range.
+/// * Workspace: the activations of 48 rows in the form of the processor's dot instruction, for each worker.
+/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, a foreign or damaged packed weight, an i32 `out` with a
+///   scale or an f32 bias, overlapping tensors; -2 the formats [`FORMAT_ND`] and [`FORMAT_NZ`], which must be packed first.
+/// * Document 003.
+///
+/// ```
+/// use tilekern::kernels::pack::{pack_i8, packed_bytes};
+/// use tilekern::ops::{Product, QuantMatmul};
+/// use tilekern::{Host, Run, Scratch, Tensor, TensorMut};
+///
+/// let x = [1i8, 2, -128, 3];
+/// let mut weight = vec![0i8; packed_bytes(1, 2, 3).unwrap()];
+/// pack_i8(&mut weight, 2, 3, |k, n| if k == n { -128 } else { 1 });
+/// let mut out = [0i32; 6];
+/// let host = Host::new();
+/// let call = QuantMatmul::new(
+///     Tensor::new([2, 2], &x)?,
+///     Tensor::new([weight.len()], &weight)?,
+///     Product::I32(TensorMut::new([2, 3], &mut out)?),
+/// );
+/// let mut scratch = Scratch::new(host.workspace(&call)?);
+/// host.run(call, &mut scratch)?;
+/// assert_eq!(out, [-126, -255, 3, 16387, -512, -125]);
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct QuantMatmul<'a, B: Backend> {
+    /// `[M,K]`
+    pub x: B::View<'a, i8>,
+    /// See `weight_format`.
+    pub weight: B::View<'a, i8>,
+    /// `[N]`
+    pub weight_scale: Option<ChannelScale<'a, B>>,
+    /// `[M]`
+    pub x_scale: Option<B::View<'a, f32>>,
+    /// `[N]`
+    pub bias: Option<Bias<'a, B>>,
+    /// [`FORMAT_PACKED`].
+    pub weight_format: i32,
+    /// `[M,N]`
+    pub out: Product<'a, B>,
+}
+
+impl<'a, B: Backend> QuantMatmul<'a, B> {
+    /// A packed weight, without scales and bias.
+    pub fn new(x: B::View<'a, i8>, weight: B::View<'a, i8>, out: Product<'a, B>) -> Self {
+        QuantMatmul { x, weight, weight_scale: None, x_scale: None, bias: None, weight_format: FORMAT_PACKED, out }
+    }
+
+    /// Validates, and returns the sizes.
+    pub(crate) fn check(&self) -> Result<Product3, Error> {
+        let [m, k] = check::sizes("x", &self.x)?;
+        check::attribute("x", k <= MAX_K, MAX_K, k)?;
+        let out = self.out.describe();
+        let [rows, n] = check::sizes("out", out)?;
+        check::attribute("out", rows == m, m, rows)?;
+        packed_weight("weight", &self.weight, self.weight_format, k, n)?;
+        let raw = matches!(self.out, Product::I32(_));
+        let mut inputs: [check::Arg<'_>; 5] = [("x", &self.x); 5];
+        inputs[1] = ("weight", &self.weight);
+        if let Some(scale) = &self.weight_scale {
+            check::shape("weight_scale", scale.describe(), &[n])?;
+            inputs[2] = ("weight_scale", scale.describe());
+        }
+        if let Some(scale) = &self.x_scale {
+            check::shape("x_scale", scale, &[m])?;
+            inputs[3] = ("x_scale", scale);
+        }
+        if let Some(bias) = &self.bias {
+            check::shape("bias", bias.describe(), &[n])?;
+            inputs[4] = ("bias", bias.describe());
+        }
+        let scaled = self.weight_scale.is_some() || self.x_scale.is_some() || matches!(self.bias, Some(Bias::F32(_)));
+        check::attribute("out", !(raw && scaled), "a float dtype with scales or an f32 bias", "i32")?;
+        check::memory(&[("out", out)], &inputs)?;
+        Ok(Product3 { m, k, n })
+    }
+
+    /// What `check` leaves to a run.
+    pub(crate) fn check_data(&self) -> Result<(), Error> {
+        check::present(&[("x", &self.x), ("weight", &self.weight), ("out", self.out.describe())])?;
+        if let Some(scale) = &self.weight_scale {
+            check::present(&[("weight_scale", scale.describe())])?;
+        }
+        if let Some(scale) = &self.x_scale {
+            check::present(&[("x_scale", scale)])?;
+        }
+        match &self.bias {
+            Some(bias) => check::present(&[("bias", bias.describe())]),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A contiguous tensor as long as a packed `[k][n]`.
+pub(crate) fn packed_weight(name: &'static str, weight: &impl Describe, format: i32, k: usize, n: usize) -> Result<(), Error> {
+    match format {
+        FORMAT_PACKED => {}
+        FORMAT_ND | FORMAT_NZ => {
+            return Err(Error::new(Status::Unsupported, "weight_format", "packed weights (1000)", i64::from(format)));
+        }
+        _ => return Err(Error::invalid("weight_format", "2, 29 or 1000", i64::from(format))),
+    }
+    let bytes = packed_bytes(1, k, n).ok_or_else(|| Error::invalid(name, "a size that fits in memory", "an overflow"))?;
+    check::shape(name, weight, &[bytes])?;
+    check::attribute(name, weight.dims().is_contiguous(), "contiguous bytes", "strides")
+}
+
+/// The packed weight in that memory: its header must say one expert of `[k][n]`.
+pub(crate) fn packed_header<'a>(name: &'static str, weight: &Tensor<'a, i8>, k: usize, n: usize) -> Result<Packed<'a>, Error> {
+    let packed = Packed::new(weight.row(0).gather(&mut []));
+    let foreign = || Error::invalid(name, "a packed weight of these sizes", "a foreign or damaged header");
+    packed.filter(|p| (p.experts(), p.k(), p.n()) == (1, k, n)).ok_or_else(foreign)
+}

@@ -1,0 +1,267 @@
+//! Work over the threads of whoever calls: a fixed number of tasks, each task its own rows.
+//!
+//! The cut into tasks depends on shapes alone, never on the number of threads, and no result depends on the cut.
+
+use crate::scratch::PerWorker;
+use crate::tensor::{Describe, RowMut, TensorMut};
+use bytemuck::Pod;
+use core::ops::Range;
+
+/// A pool of threads.
+///
+/// # Safety
+///
+/// `run` calls `task(index, worker)` once for each `index < tasks`, with `worker < self.workers()`, never two at the same time with
+/// one `worker`, and returns after the last has returned.
+///
+/// ```
+/// use tilekern::{ParallelFor, Serial};
+/// use core::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let sum = AtomicUsize::new(0);
+/// Serial.run(5, &|index, worker| {
+///     assert_eq!(worker, 0);
+///     sum.fetch_add(index, Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 10);
+/// ```
+pub unsafe trait ParallelFor: Sync {
+    /// Workers that `run` may name.
+    fn workers(&self) -> usize;
+    /// Runs the tasks.
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync));
+}
+
+/// The calling thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serial;
+
+// SAFETY: one task after the other, all with worker 0.
+unsafe impl ParallelFor for Serial {
+    fn workers(&self) -> usize {
+        1
+    }
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+        for index in 0..tasks {
+            task(index, 0);
+        }
+    }
+}
+
+// SAFETY: the trait's contract is that of the pool behind the reference.
+unsafe impl<P: ParallelFor + ?Sized> ParallelFor for &P {
+    fn workers(&self) -> usize {
+        (**self).workers()
+    }
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+        (**self).run(tasks, task);
+    }
+}
+
+/// A rayon thread pool of its own.
+///
+/// Calls made inside the pool ([`Rayon::install`]) allocate nothing; a call from outside enters the pool through rayon's queue,
+/// which allocates one block about every 63 times.
+///
+/// ```
+/// use tilekern::{Host, Isa, Rayon};
+///
+/// let host = Host::with(Isa::detect(), Rayon::new(2)?)?;
+/// # let _ = host;
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+#[cfg(feature = "rayon")]
+#[derive(Debug)]
+pub struct Rayon {
+    pool: rayon::ThreadPool,
+}
+
+#[cfg(feature = "rayon")]
+impl Rayon {
+    /// A pool of `threads` threads, at least one.
+    pub fn new(threads: usize) -> Result<Rayon, crate::Error> {
+        let build = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+        let failed = |_| crate::Error::new(crate::Status::Unsupported, "threads", "a pool of threads", threads);
+        Ok(Rayon { pool: build.map_err(failed)? })
+    }
+
+    /// Runs `f` on a thread of the pool.
+    pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(f)
+    }
+}
+
+// SAFETY: `split` reaches each index once, and a thread of the pool runs one task at a time.
+#[cfg(feature = "rayon")]
+unsafe impl ParallelFor for Rayon {
+    fn workers(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+        fn split(from: usize, to: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+            if to - from > 1 {
+                let middle = from + (to - from) / 2;
+                rayon::join(|| split(from, middle, task), || split(middle, to, task));
+            } else if from < to {
+                task(from, rayon::current_thread_index().unwrap_or(0));
+            }
+        }
+        match tasks {
+            0 => {}
+            _ => self.pool.install(|| split(0, tasks, task)),
+        }
+    }
+}
+
+/// Something of which every row, or every worker, has a part of its own.
+///
+/// # Safety
+///
+/// Parts of different rows with different workers do not overlap.
+pub(crate) unsafe trait Split: Sync {
+    /// What one task gets, for the time of the task.
+    type Part;
+
+    /// The part of a row and a worker.
+    ///
+    /// # Safety
+    ///
+    /// No other part of this row, and none of this worker, lives, and the part does not outlive the task.
+    unsafe fn part(&self, row: usize, worker: usize) -> Self::Part;
+}
+
+// SAFETY: rows of a tensor that does not overlap itself are disjoint; validation refuses others.
+unsafe impl<'a, T: Send + Sync> Split for TensorMut<'a, T> {
+    type Part = RowMut<'a, T>;
+    unsafe fn part(&self, row: usize, _worker: usize) -> RowMut<'a, T> {
+        // SAFETY: no other part of the row lives.
+        unsafe { self.row(row) }
+    }
+}
+
+// SAFETY: workers' slices are disjoint.
+unsafe impl<'a, T: Pod + Send> Split for PerWorker<'a, T> {
+    type Part = &'a mut [T];
+    unsafe fn part(&self, _row: usize, worker: usize) -> &'a mut [T] {
+        // SAFETY: no other part of the worker lives.
+        unsafe { self.worker(worker) }
+    }
+}
+
+/// A tensor `[n]` or `[n,1]` of which every row has one element.
+pub(crate) struct Column<'a, T>(pub TensorMut<'a, T>);
+
+// SAFETY: elements of a tensor that does not overlap itself are disjoint; validation refuses others.
+unsafe impl<'a, T: Send + Sync> Split for Column<'a, T> {
+    type Part = &'a mut T;
+    unsafe fn part(&self, row: usize, _worker: usize) -> &'a mut T {
+        // SAFETY: no other part of the row lives.
+        unsafe { self.0.first_of(row) }
+    }
+}
+
+// SAFETY: as the tensor or slice, where there is one.
+unsafe impl<S: Split> Split for Option<S> {
+    type Part = Option<S::Part>;
+    unsafe fn part(&self, row: usize, worker: usize) -> Self::Part {
+        // SAFETY: the caller's promise about parts of `self` is one about parts of what is in it.
+        self.as_ref().map(|split| unsafe { split.part(row, worker) })
+    }
+}
+
+macro_rules! tuple {
+    ($($part:ident)*) => {
+        // SAFETY: as each of the parts.
+        unsafe impl<$($part: Split),*> Split for ($($part,)*) {
+            type Part = ($($part::Part,)*);
+            unsafe fn part(&self, row: usize, worker: usize) -> Self::Part {
+                #[allow(non_snake_case)]
+                let ($($part,)*) = self;
+                // SAFETY: as each of the parts.
+                unsafe { ($($part.part(row, worker),)*) }
+            }
+        }
+    };
+}
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);
+tuple!(A B C D E);
+
+/// Calls `body(row, part)` for every row, `grain` rows to a task.
+pub(crate) fn rows<P: ParallelFor, O: Split>(
+    pool: &P,
+    rows: usize,
+    grain: usize,
+    output: O,
+    body: impl Fn(usize, O::Part) + Sync,
+) {
+    let grain = grain.max(1);
+    let task = |index: usize, worker: usize| {
+        for row in index * grain..rows.min((index + 1) * grain) {
+            // SAFETY: every row is in one task, tasks of one worker follow each other, and the part ends with the call.
+            body(row, unsafe { output.part(row, worker) });
+        }
+    };
+    match rows.div_ceil(grain) {
+        0 => {}
+        1 => task(0, 0),
+        tasks => pool.run(tasks, &task),
+    }
+}
+
+/// Some rows and columns of a matrix, to write.
+pub(crate) struct Block<'a, T> {
+    matrix: &'a TensorMut<'a, T>,
+    /// The rows.
+    pub rows: Range<usize>,
+    /// The columns.
+    pub columns: Range<usize>,
+}
+
+impl<T: Copy> Block<'_, T> {
+    /// The columns of one of the rows.
+    #[inline(always)]
+    pub fn row(&mut self, row: usize) -> RowMut<'_, T> {
+        debug_assert!(self.rows.contains(&row));
+        // SAFETY: the block owns these columns of its rows, and lends them once at a time.
+        unsafe { self.matrix.row(row) }.columns(self.columns.clone())
+    }
+}
+
+/// How a matrix is cut into blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    /// Rows of a block.
+    pub rows: usize,
+    /// Columns of a block.
+    pub columns: usize,
+}
+
+/// Calls `body` for every block of a matrix, with a scratch of the worker.
+pub(crate) fn blocks<'a, P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
+    pool: &P,
+    cut: Cut,
+    matrix: &'a TensorMut<'a, T>,
+    scratch: &PerWorker<'_, W>,
+    body: impl Fn(Block<'a, T>, &mut [W]) + Sync,
+) {
+    let (rows, columns) = (matrix.dims().shape()[0], matrix.dims().shape()[1]);
+    let across = columns.div_ceil(cut.columns);
+    let task = |index: usize, worker: usize| {
+        let (row, column) = (index / across * cut.rows, index % across * cut.columns);
+        let block = Block { matrix, rows: row..rows.min(row + cut.rows), columns: column..columns.min(column + cut.columns) };
+        // SAFETY: tasks of one worker follow each other, and the slice ends with the task.
+        body(block, unsafe { scratch.worker(worker) });
+    };
+    match rows.div_ceil(cut.rows) * across {
+        0 => {}
+        1 => task(0, 0),
+        tasks => pool.run(tasks, &task),
+    }
+}
+
+/// Rows to a task so that a task touches about 32 KiB: less costs more to hand over than to do.
+pub(crate) fn grain(bytes_per_row: usize) -> usize {
+    (32 * 1024 / bytes_per_row.max(1)).max(1)
+}

@@ -1,0 +1,165 @@
+//! Workspaces: planned as a list of typed slots, carved out of the caller's bytes. They need not be initialised.
+
+use crate::error::{Error, Status};
+use bytemuck::Pod;
+use core::alloc::Layout;
+use core::marker::PhantomData;
+
+/// Alignment of a workspace, and of every slot in it: a cache line, and a vector of AVX-512.
+pub const ALIGN: usize = 64;
+
+/// Where a slice of `T` will lie.
+pub(crate) struct Slot<T> {
+    offset: usize,
+    len: usize,
+    kind: PhantomData<T>,
+}
+
+/// Where each worker's own slice of `T` will lie.
+pub(crate) struct WorkerSlot<T> {
+    first: Slot<T>,
+    pitch: usize,
+    workers: usize,
+}
+
+/// Adds up slots.
+pub(crate) struct Plan {
+    bytes: usize,
+}
+
+impl Plan {
+    pub fn new() -> Plan {
+        Plan { bytes: 0 }
+    }
+
+    fn reserve(&mut self, bytes: Option<usize>) -> Result<usize, Error> {
+        let too_large = || Error::invalid("workspace", "a size that fits in memory", "an overflow");
+        let offset = self.bytes;
+        let end = bytes.and_then(|n| n.checked_next_multiple_of(ALIGN)).and_then(|n| offset.checked_add(n));
+        self.bytes = end.filter(|&n| n <= isize::MAX as usize - ALIGN).ok_or_else(too_large)?;
+        Ok(offset)
+    }
+
+    /// `len` elements.
+    pub fn slot<T: Pod>(&mut self, len: usize) -> Result<Slot<T>, Error> {
+        let offset = self.reserve(len.checked_mul(size_of::<T>()))?;
+        Ok(Slot { offset, len, kind: PhantomData })
+    }
+
+    /// `len` elements for each worker.
+    pub fn each<T: Pod>(&mut self, workers: usize, len: usize) -> Result<WorkerSlot<T>, Error> {
+        let pitch = len.checked_mul(size_of::<T>()).and_then(|n| n.checked_next_multiple_of(ALIGN));
+        let offset = self.reserve(pitch.and_then(|n| n.checked_mul(workers)))?;
+        Ok(WorkerSlot { first: Slot { offset, len, kind: PhantomData }, pitch: pitch.unwrap_or(0), workers })
+    }
+
+    /// The slots so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What the caller must provide.
+    pub fn layout(&self) -> Layout {
+        // `bytes` is below isize::MAX - ALIGN, and ALIGN a power of two.
+        Layout::from_size_align(self.bytes, ALIGN).unwrap_or(Layout::new::<()>())
+    }
+
+    /// Checks size and alignment; nothing is written.
+    pub fn carve<'a>(&self, scratch: &'a mut [u8]) -> Result<Space<'a>, Error> {
+        if scratch.len() < self.bytes {
+            return Err(Error::new(Status::Workspace, "workspace", self.bytes, scratch.len()));
+        }
+        if self.bytes > 0 && scratch.as_ptr() as usize % ALIGN != 0 {
+            return Err(Error::new(Status::Workspace, "workspace", "an alignment of 64", "a misaligned address"));
+        }
+        Ok(Space { base: scratch.as_mut_ptr(), bytes: self.bytes, memory: PhantomData })
+    }
+}
+
+/// The caller's bytes, large enough for a plan. Slots are not copied, so each is taken once.
+pub(crate) struct Space<'a> {
+    base: *mut u8,
+    bytes: usize,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Space<'a> {
+    /// The slice of a slot of this space's plan.
+    pub fn take<T: Pod>(&self, slot: Slot<T>) -> &'a mut [T] {
+        assert!(slot.offset + slot.len * size_of::<T>() <= self.bytes);
+        // SAFETY: the slots of a plan are disjoint and aligned, `slot` is consumed, and any bytes are a `T`.
+        unsafe { core::slice::from_raw_parts_mut(self.base.add(slot.offset).cast(), slot.len) }
+    }
+
+    /// The workers' slices.
+    pub fn take_each<T: Pod>(&self, slot: WorkerSlot<T>) -> PerWorker<'a, T> {
+        assert!(slot.first.offset + slot.pitch * slot.workers <= self.bytes);
+        // SAFETY: the slots of a plan are disjoint, and the assertion keeps this one inside the bytes.
+        let base = unsafe { self.base.add(slot.first.offset) };
+        PerWorker { base, pitch: slot.pitch, len: slot.first.len, workers: slot.workers, memory: PhantomData }
+    }
+}
+
+/// A slice for each worker.
+pub(crate) struct PerWorker<'a, T> {
+    base: *mut u8,
+    pitch: usize,
+    len: usize,
+    workers: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a worker's slice is reached by that worker alone (`worker`'s contract).
+unsafe impl<T: Send> Sync for PerWorker<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for PerWorker<'_, T> {}
+
+impl<'a, T: Pod> PerWorker<'a, T> {
+    /// The slice of one worker.
+    ///
+    /// # Safety
+    ///
+    /// No other slice of that worker lives.
+    pub unsafe fn worker(&self, worker: usize) -> &'a mut [T] {
+        assert!(worker < self.workers);
+        // SAFETY: the workers' slices are `pitch` bytes apart, aligned, and any bytes are a `T`.
+        unsafe { core::slice::from_raw_parts_mut(self.base.add(worker * self.pitch).cast(), self.len) }
+    }
+}
+
+/// An owned workspace.
+///
+/// ```
+/// use core::alloc::Layout;
+/// use tilekern::Scratch;
+///
+/// let mut scratch = Scratch::new(Layout::from_size_align(100, 64).unwrap());
+/// assert_eq!(scratch.len(), 100);
+/// assert_eq!(scratch.as_mut_ptr() as usize % 64, 0);
+/// ```
+#[cfg(feature = "alloc")]
+#[derive(Clone, Debug)]
+pub struct Scratch(aligned_vec::AVec<u8, aligned_vec::ConstAlign<ALIGN>>);
+
+#[cfg(feature = "alloc")]
+impl Scratch {
+    /// Memory of that size, aligned to 64 bytes.
+    pub fn new(layout: Layout) -> Scratch {
+        Scratch(aligned_vec::avec![[ALIGN] | 0u8; layout.size()])
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl core::ops::Deref for Scratch {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl core::ops::DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}

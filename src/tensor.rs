@@ -1,0 +1,489 @@
+//! Tensors of the host: a shape, strides in elements, and somebody else's memory.
+
+use crate::error::Error;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Range;
+
+mod heads;
+mod runs;
+pub(crate) use heads::Tokens;
+
+/// The largest number of dimensions.
+pub const MAX_RANK: usize = 5;
+
+/// The most elements, so that they fit in memory at 8 bytes each.
+const LARGEST: usize = isize::MAX as usize / 8;
+
+/// Shape and strides. Strides are in elements; 0 broadcasts.
+///
+/// ```
+/// use tilekern::Dims;
+///
+/// let d = Dims::contiguous(&[2, 3])?;
+/// assert_eq!((d.shape(), d.strides()), (&[2, 3][..], &[3, 1][..]));
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dims {
+    rank: usize,
+    shape: [usize; MAX_RANK],
+    strides: [usize; MAX_RANK],
+    elements: usize,
+    extent: usize,
+}
+
+impl Dims {
+    /// Row-major, without gaps.
+    #[inline]
+    pub fn contiguous(shape: &[usize]) -> Result<Dims, Error> {
+        match *shape {
+            [] => Dims::row_major([]),
+            [a] => Dims::row_major([a]),
+            [a, b] => Dims::row_major([a, b]),
+            [a, b, c] => Dims::row_major([a, b, c]),
+            [a, b, c, d] => Dims::row_major([a, b, c, d]),
+            [a, b, c, d, e] => Dims::row_major([a, b, c, d, e]),
+            _ => Err(Error::invalid("shape", "a rank of at most 5", shape.len())),
+        }
+    }
+
+    /// Of a known rank, so that nothing of it is stored twice: this runs for every tensor of every call.
+    #[inline(always)]
+    fn row_major<const R: usize>(from: [usize; R]) -> Result<Dims, Error> {
+        let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let (mut next, mut empty) = (1usize, false);
+        for i in (0..R).rev() {
+            (shape[i], strides[i]) = (from[i], next);
+            empty |= from[i] == 0;
+            next = next.checked_mul(from[i].max(1)).ok_or_else(too_large)?;
+        }
+        let elements = if empty { 0 } else { next };
+        elements.checked_mul(8).filter(|&n| n <= isize::MAX as usize).ok_or_else(too_large)?;
+        Ok(Dims { rank: R, shape, strides, elements, extent: elements })
+    }
+
+    /// Any strides. What they address must fit in `usize` bytes, at 8 bytes an element.
+    pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Dims, Error> {
+        let rank = shape.len();
+        if rank > MAX_RANK {
+            return Err(Error::invalid("shape", "a rank of at most 5", rank));
+        }
+        if strides.len() != rank {
+            return Err(Error::invalid("strides", rank, strides.len()));
+        }
+        let mut d = Dims { rank, shape: [0; MAX_RANK], strides: [0; MAX_RANK], elements: 1, extent: 1 };
+        d.shape[..rank].copy_from_slice(shape);
+        d.strides[..rank].copy_from_slice(strides);
+        for (&n, &stride) in shape.iter().zip(strides) {
+            d.elements = d.elements.checked_mul(n).ok_or_else(too_large)?;
+            let reach = n.saturating_sub(1).checked_mul(stride).ok_or_else(too_large)?;
+            d.extent = d.extent.checked_add(reach).ok_or_else(too_large)?;
+        }
+        if d.elements == 0 {
+            d.extent = 0;
+        }
+        if d.elements.max(d.extent) > LARGEST { Err(too_large()) } else { Ok(d) }
+    }
+
+    /// The size of each dimension.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape[..self.rank]
+    }
+
+    /// The stride of each dimension, in elements.
+    pub fn strides(&self) -> &[usize] {
+        &self.strides[..self.rank]
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The product of the sizes.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Elements of memory from the first to the last, both included.
+    pub fn extent(&self) -> usize {
+        self.extent
+    }
+
+    /// Row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let mut next = 1;
+        for i in (0..self.rank).rev() {
+            if self.shape[i] != 1 && self.strides[i] != next {
+                return false;
+            }
+            next *= self.shape[i];
+        }
+        true
+    }
+
+    /// Offset of row `r`, where all dimensions but the last are counted through row-major.
+    #[inline]
+    pub(crate) fn row_offset(&self, r: usize) -> usize {
+        match self.rank {
+            0 | 1 => 0,
+            2 => r * self.strides[0],
+            _ => {
+                let (mut r, mut offset) = (r, 0);
+                for i in (0..self.rank - 1).rev() {
+                    offset += r % self.shape[i] * self.strides[i];
+                    r /= self.shape[i];
+                }
+                offset
+            }
+        }
+    }
+
+    /// Size and stride of the last dimension; a scalar is a row of one.
+    #[inline]
+    pub(crate) fn last(&self) -> (usize, usize) {
+        match self.rank {
+            0 => (1, 1),
+            rank => (self.shape[rank - 1], self.strides[rank - 1]),
+        }
+    }
+}
+
+#[cold]
+fn too_large() -> Error {
+    Error::invalid("shape", "a size that fits in memory", "an overflow")
+}
+
+/// What validation may ask of a tensor of any backend.
+pub trait Describe {
+    /// Shape and strides.
+    fn dims(&self) -> &Dims;
+    /// The addresses from the first byte to behind the last; empty for a tensor without data.
+    fn bytes(&self) -> Range<usize>;
+    /// Bytes of an element.
+    fn element_bytes(&self) -> usize;
+    /// Whether there is memory behind it: no for one that only describes a shape.
+    fn has_data(&self) -> bool;
+    /// Whether the address suits the dtype.
+    fn is_aligned(&self) -> bool;
+}
+
+/// A tensor to read.
+///
+/// ```
+/// use tilekern::Tensor;
+///
+/// let x = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let rows = Tensor::new([2, 3], &x)?;
+/// let columns = Tensor::strided([3, 2], [1, 3], &x)?;
+/// assert!(Tensor::new([2, 4], &x).is_err());
+/// # let _ = (rows, columns);
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+pub struct Tensor<'a, T> {
+    data: *const T,
+    dims: Dims,
+    memory: PhantomData<&'a [T]>,
+}
+
+/// A tensor to write.
+///
+/// ```
+/// use tilekern::TensorMut;
+///
+/// let mut y = [0i64; 4];
+/// let y = TensorMut::new([4], &mut y)?;
+/// # let _ = y;
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+pub struct TensorMut<'a, T> {
+    data: *mut T,
+    dims: Dims,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a `Tensor` is a shared slice with strides.
+unsafe impl<T: Sync> Send for Tensor<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Tensor<'_, T> {}
+// SAFETY: a `TensorMut` is an exclusive slice with strides.
+unsafe impl<T: Send> Send for TensorMut<'_, T> {}
+// SAFETY: through a shared `TensorMut` nothing is written but by `row`, whose caller owns the row.
+unsafe impl<T: Sync> Sync for TensorMut<'_, T> {}
+
+impl<T> Clone for Tensor<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Tensor<'_, T> {}
+
+macro_rules! describe {
+    ($tensor:ident) => {
+        impl<T> fmt::Debug for $tensor<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let (shape, strides) = (self.dims.shape(), self.dims.strides());
+                f.debug_struct(stringify!($tensor)).field("shape", &shape).field("strides", &strides).finish()
+            }
+        }
+
+        impl<T> Describe for $tensor<'_, T> {
+            fn dims(&self) -> &Dims {
+                &self.dims
+            }
+            fn bytes(&self) -> Range<usize> {
+                let start = self.data as usize;
+                let length = if self.has_data() { self.dims.extent * size_of::<T>() } else { 0 };
+                start..start + length
+            }
+            fn element_bytes(&self) -> usize {
+                size_of::<T>()
+            }
+            fn has_data(&self) -> bool {
+                !self.data.is_null()
+            }
+            fn is_aligned(&self) -> bool {
+                self.data as usize % align_of::<T>() == 0
+            }
+        }
+    };
+}
+describe!(Tensor);
+describe!(TensorMut);
+
+fn fits(dims: &Dims, length: usize) -> Result<(), Error> {
+    if dims.extent <= length { Ok(()) } else { Err(Error::invalid("data", dims.extent, length)) }
+}
+
+impl<'a, T> Tensor<'a, T> {
+    /// Row-major over `data`, which may be longer.
+    pub fn new<const R: usize>(shape: [usize; R], data: &'a [T]) -> Result<Self, Error> {
+        Self::with(Dims::contiguous(&shape)?, data)
+    }
+
+    /// Strided over `data`.
+    pub fn strided<const R: usize>(shape: [usize; R], strides: [usize; R], data: &'a [T]) -> Result<Self, Error> {
+        Self::with(Dims::strided(&shape, &strides)?, data)
+    }
+
+    /// Any shape and strides over `data`.
+    pub fn with(dims: Dims, data: &'a [T]) -> Result<Self, Error> {
+        fits(&dims, data.len())?;
+        Ok(Tensor { data: data.as_ptr(), dims, memory: PhantomData })
+    }
+
+    /// A shape without data, for a workspace query before buffers exist. A run refuses it.
+    pub fn shape_only(dims: Dims) -> Self {
+        Tensor { data: core::ptr::null(), dims, memory: PhantomData }
+    }
+
+    /// A tensor at an address.
+    ///
+    /// # Safety
+    ///
+    /// * `data` is null, or the `dims.extent()` elements behind it can be read during `'a` and are not written meanwhile.
+    /// * A misaligned `data` is allowed: validation refuses it before it is read.
+    pub unsafe fn from_raw(dims: Dims, data: *const T) -> Self {
+        Tensor { data, dims, memory: PhantomData }
+    }
+
+    /// Row `r`: all dimensions but the last are counted through row-major.
+    #[inline]
+    pub(crate) fn row(&self, r: usize) -> Row<'a, T> {
+        let (len, stride) = self.dims.last();
+        debug_assert!(r * len < self.dims.elements.max(1));
+        // SAFETY: `r` is below the number of rows, so the row lies inside the extent.
+        Row { first: unsafe { self.data.add(self.dims.row_offset(r)) }, len, stride, memory: PhantomData }
+    }
+}
+
+impl<'a, T> Tensor<'a, T> {
+    /// The memory of a tensor whose last dimension is contiguous, from its first element to its last.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<&'a [T]> {
+        let (len, stride) = self.dims.last();
+        // SAFETY: the elements of the extent can be read; validation refuses a null pointer with elements.
+        (stride == 1 || len <= 1).then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent) })
+    }
+}
+
+impl<T: Copy> Tensor<'_, T> {
+    /// Element `i` in row-major order.
+    #[inline]
+    pub(crate) fn get(&self, i: usize) -> T {
+        let (len, _) = self.dims.last();
+        self.row(i / len).get(i % len)
+    }
+}
+
+impl<'a, T> TensorMut<'a, T> {
+    /// Row-major over `data`, which may be longer.
+    pub fn new<const R: usize>(shape: [usize; R], data: &'a mut [T]) -> Result<Self, Error> {
+        Self::with(Dims::contiguous(&shape)?, data)
+    }
+
+    /// Strided over `data`. Elements must not overlap; an operation refuses a tensor whose do.
+    pub fn strided<const R: usize>(shape: [usize; R], strides: [usize; R], data: &'a mut [T]) -> Result<Self, Error> {
+        Self::with(Dims::strided(&shape, &strides)?, data)
+    }
+
+    /// Any shape and strides over `data`.
+    pub fn with(dims: Dims, data: &'a mut [T]) -> Result<Self, Error> {
+        fits(&dims, data.len())?;
+        Ok(TensorMut { data: data.as_mut_ptr(), dims, memory: PhantomData })
+    }
+
+    /// A shape without data, for a workspace query before buffers exist. A run refuses it.
+    pub fn shape_only(dims: Dims) -> Self {
+        TensorMut { data: core::ptr::null_mut(), dims, memory: PhantomData }
+    }
+
+    /// A tensor at an address.
+    ///
+    /// # Safety
+    ///
+    /// * `data` is null, or the `dims.extent()` elements behind it can be read and written during `'a`, by nobody else.
+    /// * A misaligned `data`, or one that overlaps another tensor of the same call, is allowed: validation refuses it before it is
+    ///   used.
+    pub unsafe fn from_raw(dims: Dims, data: *mut T) -> Self {
+        TensorMut { data, dims, memory: PhantomData }
+    }
+
+    /// Row `r`, to write.
+    ///
+    /// # Safety
+    ///
+    /// No other [`RowMut`] of row `r` lives or is made while this one does, and the tensor does not overlap itself.
+    #[inline]
+    pub(crate) unsafe fn row(&self, r: usize) -> RowMut<'a, T> {
+        let (len, stride) = self.dims.last();
+        debug_assert!(r * len < self.dims.elements.max(1));
+        // SAFETY: `r` is below the number of rows, so the row lies inside the extent.
+        RowMut { first: unsafe { self.data.add(self.dims.row_offset(r)) }, len, stride, memory: PhantomData }
+    }
+
+    /// Element `i` of the first dimension, index 0 in the others, to write.
+    ///
+    /// # Safety
+    ///
+    /// No other reference to it lives or is made while this one does, and the tensor does not overlap itself.
+    #[inline]
+    pub(crate) unsafe fn first_of(&self, i: usize) -> &'a mut T {
+        debug_assert!(i < self.dims.shape[0]);
+        // SAFETY: `i` is inside the first dimension, so the element lies inside the extent; a run refuses misaligned data.
+        unsafe { &mut *self.data.add(i * self.dims.strides[0]) }
+    }
+
+    /// Row `r`, to whoever has the tensor alone.
+    pub(crate) fn row_mut(&mut self, r: usize) -> RowMut<'_, T> {
+        // SAFETY: `self` is borrowed exclusively for as long as the row lives.
+        unsafe { self.row(r) }
+    }
+}
+
+// SAFETY: a `Row` is part of a `Tensor`.
+unsafe impl<T: Sync> Sync for Row<'_, T> {}
+
+/// The last dimension of a tensor at one place.
+#[derive(Clone, Copy)]
+pub(crate) struct Row<'a, T> {
+    first: *const T,
+    len: usize,
+    stride: usize,
+    memory: PhantomData<&'a [T]>,
+}
+
+impl<'a, T: Copy> Row<'a, T> {
+    /// Element `i`.
+    #[inline]
+    pub fn get(&self, i: usize) -> T {
+        debug_assert!(i < self.len);
+        // SAFETY: element `i` of the row lies inside the tensor.
+        unsafe { *self.first.add(i * self.stride) }
+    }
+
+    /// The row, if it is contiguous.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        // SAFETY: the `len` elements of the row are contiguous.
+        (self.stride == 1 || self.len <= 1).then(|| unsafe { core::slice::from_raw_parts(self.first, self.len) })
+    }
+
+    /// The row where it lies if it is contiguous, else gathered into `stage`.
+    #[inline]
+    pub fn gather<'b>(&self, stage: &'b mut [T]) -> &'b [T]
+    where
+        'a: 'b,
+    {
+        if let Some(row) = self.as_slice() {
+            return row;
+        }
+        for i in 0..self.len {
+            stage[i] = self.get(i);
+        }
+        &stage[..self.len]
+    }
+}
+
+/// The last dimension of a tensor at one place, to write.
+pub(crate) struct RowMut<'a, T> {
+    first: *mut T,
+    len: usize,
+    stride: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> RowMut<'a, T> {
+    /// Some of its elements.
+    #[inline]
+    pub fn columns(self, columns: core::ops::Range<usize>) -> RowMut<'a, T> {
+        debug_assert!(columns.end <= self.len);
+        // SAFETY: the columns are elements of the row.
+        let first = unsafe { self.first.add(columns.start * self.stride) };
+        RowMut { first, len: columns.len(), ..self }
+    }
+}
+
+impl<T: Copy> RowMut<'_, T> {
+    /// Writes element `i`.
+    #[inline]
+    pub fn set(&mut self, i: usize, value: T) {
+        debug_assert!(i < self.len);
+        // SAFETY: element `i` of the row lies inside the tensor, and the row is ours.
+        unsafe { *self.first.add(i * self.stride) = value }
+    }
+
+    /// The row, if it is contiguous.
+    #[inline]
+    pub fn as_slice(&mut self) -> Option<&mut [T]> {
+        // SAFETY: the `len` elements of the row are contiguous, and the row is ours.
+        (self.stride == 1 || self.len <= 1).then(|| unsafe { core::slice::from_raw_parts_mut(self.first, self.len) })
+    }
+
+    /// Lets `write` fill the row: where it lies if it is contiguous, else in `stage`, from where it is scattered.
+    #[inline]
+    pub fn scatter<R>(&mut self, stage: &mut [T], write: impl FnOnce(&mut [T]) -> R) -> R {
+        let result = write(self.borrow(stage));
+        self.give_back(stage);
+        result
+    }
+
+    /// The row where it lies if it is contiguous, else `stage`, to be followed by [`RowMut::give_back`].
+    #[inline]
+    pub fn borrow<'b>(&'b mut self, stage: &'b mut [T]) -> &'b mut [T] {
+        let len = self.len;
+        self.as_slice().unwrap_or(&mut stage[..len])
+    }
+
+    /// Scatters the stage of a row that is not contiguous.
+    #[inline]
+    pub fn give_back(&mut self, stage: &[T]) {
+        if self.as_slice().is_none() {
+            for i in 0..self.len {
+                self.set(i, stage[i]);
+            }
+        }
+    }
+}

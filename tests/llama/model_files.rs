@@ -1,0 +1,346 @@
+//! Model files and tokenizers: what is read from good ones, and that no bad one does harm.
+
+use crate::common::Random;
+use crate::models::{Weights, memory, rounds, seal, stories, tokenizer, tokenizer_of};
+use tilekern::llama::{Decoding, DecodingConfig, HeadKind, Model, ModelOptions};
+use tilekern::{Error, Host, Scratch, Status, Tensor};
+
+fn load(file: &[u8], tokenizer: Option<&[u8]>) -> Result<(), Error> {
+    let options = ModelOptions { tokenizer, ..Default::default() };
+    let mut memory = Scratch::new(Model::<f32>::layout(&options, file)?);
+    Model::<f32>::load(&options, file, &mut memory).map(|_| ())
+}
+
+/// The argument that is blamed.
+fn blame(file: &[u8], tokenizer: Option<&[u8]>) -> &'static str {
+    let error = load(file, tokenizer).unwrap_err();
+    assert_eq!(error.status(), Status::Invalid, "{error}");
+    error.argument()
+}
+
+fn patched(file: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+    file
+}
+
+#[test]
+fn every_format_tells_its_shape() {
+    let tokens = tokenizer(300);
+    for shared in [false, true] {
+        let weights = Weights::tiny(1, shared);
+        for file in [weights.version_0(), weights.version_1(), weights.tkm(&tokens)] {
+            for head in [HeadKind::Int8, HeadKind::Float] {
+                let options = ModelOptions { head, tokenizer: Some(&tokens) };
+                let mut memory = memory::<f32>(&options, &file);
+                let shape = Model::<f32>::load(&options, &file, &mut memory).unwrap().shape();
+                assert_eq!((shape.dim, shape.hidden, shape.layers, shape.heads), (16, 24, 2, 4));
+                assert_eq!((shape.kv_heads, shape.vocab, shape.context, shape.kv_dim()), (2, 300, 48, 8));
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_are_checked() {
+    let weights = Weights::tiny(2, true);
+    let file = weights.version_0();
+    let number = |at: usize, n: i32| patched(&file, at, &n.to_le_bytes());
+    assert_eq!(blame(&number(0, 0), None), "magic");
+    assert_eq!(blame(&number(0, i32::MIN), None), "magic");
+    assert_eq!(blame(&number(4, -1), None), "hidden");
+    assert_eq!(blame(&number(8, 0), None), "layers");
+    assert_eq!(blame(&number(12, 3), None), "heads");
+    assert_eq!(blame(&number(12, 16), None), "heads");
+    assert_eq!(blame(&number(16, 3), None), "kv_heads");
+    assert_eq!(blame(&number(20, 0), None), "vocab");
+    assert_eq!(blame(&number(20, i32::MIN), None), "vocab");
+    assert_eq!(blame(&number(24, -5), None), "context");
+    for at in [4, 8, 20, 24] {
+        assert_eq!(blame(&number(at, i32::MAX), None), "file_bytes");
+    }
+    assert_eq!(blame(&file[..file.len() - 1], None), "file_bytes");
+    assert_eq!(blame(&[&file[..], &[0]].concat(), None), "file_bytes");
+    for n in [0, 3, 27] {
+        assert_eq!(blame(&file[..n], None), "file_bytes");
+    }
+    assert_eq!(blame(b"GGUF and more of it, so that a header would fit", None), "magic");
+
+    let file = weights.version_1();
+    assert_eq!(blame(&file[..255], None), "file_bytes");
+    assert_eq!(blame(&patched(&file, 36, &[2]), None), "header");
+    let error = load(&patched(&file, 4, &[2]), None).unwrap_err();
+    assert_eq!(error.to_string(), "version: expected llama2.c version 0 or 1, found llama2.c version 2, int8 in groups (161002)");
+    assert_eq!(blame(&patched(&file, 4, &[3]), None), "version");
+}
+
+#[test]
+fn tkm_files_are_checked() {
+    let tokens = tokenizer(300);
+    let file = Weights::tiny(3, false).tkm(&tokens);
+    assert_eq!(load(&file, None), Ok(()));
+    for (at, bytes, argument) in [
+        (3, &b"2"[..], "magic"),
+        (4, &[2][..], "version"),
+        (8, &[63], "header bytes"),
+        (40, &f32::NAN.to_le_bytes(), "eps"),
+        (40, &(-1e-5f32).to_le_bytes(), "eps"),
+        (44, &f32::INFINITY.to_le_bytes(), "rope theta"),
+        (48, &[2], "flags"),
+        (52, &[0xFF; 4], "tokenizer bytes"),
+        (56, &[1], "checksum"),
+        (64 + tokens.len() + 8, &[1], "checksum"),
+    ] {
+        assert_eq!(blame(&patched(&file, at, bytes), None), argument);
+    }
+    let embedding = 64 + tokens.len().next_multiple_of(4);
+    for (at, bytes) in
+        [(embedding, (-1.0f32).to_le_bytes()), (embedding, f32::NAN.to_le_bytes()), (embedding + 4 * 300, [0x80; 4])]
+    {
+        let mut file = patched(&file, at, &bytes);
+        seal(&mut file);
+        assert_eq!(blame(&file, None), "embedding");
+    }
+}
+
+#[test]
+fn weights_must_be_finite() {
+    let mut weights = Weights::tiny(4, true);
+    weights.layers[1].w2[5] = f32::NAN;
+    assert_eq!(blame(&weights.version_0(), None), "w2");
+    assert_eq!(blame(&weights.version_1(), None), "w2");
+}
+
+#[test]
+fn too_little_memory_is_refused() {
+    let file = Weights::tiny(5, true).version_0();
+    let options = ModelOptions::default();
+    let layout = Model::<f32>::layout(&options, &file).unwrap();
+    let mut memory = Scratch::new(layout);
+    let short = layout.size() - 1;
+    assert_eq!(Model::<f32>::load(&options, &file, &mut memory[..short]).unwrap_err().status(), Status::Workspace);
+}
+
+#[test]
+fn a_tokenizer_must_fit() {
+    let file = Weights::tiny(6, true).version_0();
+    let tokens = tokenizer(300);
+    assert_eq!(load(&file, Some(&tokens)), Ok(()));
+    assert_eq!(blame(&file, Some(&tokenizer(299))), "tokenizer");
+    assert_eq!(blame(&file, Some(&tokenizer(301))), "tokenizer");
+    assert_eq!(blame(&file, Some(&tokens[..tokens.len() - 1])), "tokenizer");
+    assert_eq!(blame(&file, Some(&[])), "tokenizer");
+    assert_eq!(blame(&file, Some(&patched(&tokens, 0, &[3, 0, 0, 0]))), "tokenizer");
+    assert_eq!(blame(&file, Some(&patched(&tokens, 4, &f32::NAN.to_le_bytes()))), "tokenizer");
+
+    let options = ModelOptions::default();
+    let mut memory = memory::<f32>(&options, &file);
+    let model = Model::<f32>::load(&options, &file, &mut memory).unwrap();
+    assert_eq!(model.encode(b"a", &mut []).unwrap_err().status(), Status::Null);
+    assert_eq!(model.token_text(0, 0).unwrap_err().status(), Status::Null);
+}
+
+/// Loads a model with these pieces and hands it over.
+fn with_pieces(pieces: &[(f32, Vec<u8>)], then: impl FnOnce(&Model<'_>)) {
+    let mut weights = Weights::tiny(7, true);
+    weights.vocab = pieces.len();
+    weights.embedding.resize(weights.vocab * weights.dim, 0.5);
+    let (file, tokens) = (weights.version_0(), tokenizer_of(pieces));
+    let options = ModelOptions { tokenizer: Some(&tokens), ..Default::default() };
+    let mut memory = memory::<f32>(&options, &file);
+    then(&Model::load(&options, &file, &mut memory).unwrap());
+}
+
+fn encode(model: &Model<'_>, text: &[u8]) -> Vec<i32> {
+    let mut ids = vec![-7; text.len() + 1];
+    let count = model.encode(text, &mut ids).unwrap();
+    assert!(ids[count..].iter().all(|&id| id == -7));
+    ids.truncate(count);
+    ids
+}
+
+/// llama2.c's algorithm over owned pieces: all pairs in each round.
+fn encode_slowly(pieces: &[(f32, Vec<u8>)], text: &[u8]) -> Vec<i32> {
+    let find = |piece: &[u8]| pieces.iter().position(|p| p.1 == piece);
+    let mut ids = Vec::new();
+    let blank: &[u8] = if text.is_empty() { b"" } else { b" " };
+    for text in [blank, text] {
+        let mut character = Vec::new();
+        for (i, &b) in text.iter().enumerate() {
+            character.push(b);
+            if text.get(i + 1).is_some_and(|b| b & 0xC0 == 0x80) && character.len() < 4 {
+                continue;
+            }
+            match find(&character) {
+                Some(id) => ids.push(id),
+                None => ids.extend(character.iter().map(|&b| usize::from(b) + 3)),
+            }
+            character.clear();
+        }
+    }
+    loop {
+        let mut best = None;
+        for i in 1..ids.len() {
+            let joined = find(&[&pieces[ids[i - 1]].1[..], &pieces[ids[i]].1].concat());
+            if let Some(id) = joined
+                && best.is_none_or(|(score, _, _)| pieces[id].0 > score)
+            {
+                best = Some((pieces[id].0, i, id));
+            }
+        }
+        let Some((_, i, id)) = best else { break };
+        ids[i - 1] = id;
+        ids.remove(i);
+    }
+    ids.into_iter().map(|id| id as i32).collect()
+}
+
+fn base_pieces() -> Vec<(f32, Vec<u8>)> {
+    let mut pieces: Vec<(f32, Vec<u8>)> = [&b"<unk>"[..], b"\n<s>\n", b"\n</s>\n"].iter().map(|p| (0.0, p.to_vec())).collect();
+    pieces.extend((0..=255).map(|b| (0.0, format!("<0x{b:02X}>").into_bytes())));
+    pieces
+}
+
+#[test]
+fn encoding_equals_the_slow_algorithm() {
+    let mut random = Random(8);
+    const CHARACTERS: [&str; 8] = [" ", "a", "b", "c", "é", "日", "本", "."];
+    for _ in 0..60 {
+        let mut pieces = base_pieces();
+        pieces.extend(CHARACTERS[..5].iter().map(|c| (0.0, c.as_bytes().to_vec())));
+        for _ in 0..random.below(60) {
+            let length = 2 + random.below(4);
+            let piece: String = (0..length).map(|_| CHARACTERS[random.below(8)]).collect();
+            if pieces.iter().all(|p| p.1 != piece.as_bytes()) {
+                pieces.push((-(random.below(40) as f32), piece.into_bytes()));
+            }
+        }
+        with_pieces(&pieces, |model| {
+            for _ in 0..20 {
+                let length = random.below(50);
+                let mut text: Vec<u8> = (0..length).flat_map(|_| CHARACTERS[random.below(8)].as_bytes().to_vec()).collect();
+                if length > 0 && random.below(3) == 0 {
+                    let at = random.below(text.len());
+                    text[at] = random.bits() as u8;
+                }
+                assert_eq!(encode(model, &text), encode_slowly(&pieces, &text), "{text:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn encoding_counts_what_it_needs_and_writes_all_or_nothing() {
+    with_pieces(&[base_pieces(), vec![(0.0, b" ".to_vec()), (-1.0, b" a".to_vec()), (0.0, b"a".to_vec())]].concat(), |model| {
+        let mut ids = [-1; 3];
+        assert_eq!(model.encode(b"a a", &mut ids[..0]), Ok(2));
+        assert_eq!(model.encode(b"a a", &mut ids[..1]), Ok(2));
+        assert_eq!(ids, [-1; 3]);
+        assert_eq!(model.encode(b"a a", &mut ids[..2]), Ok(2));
+        assert_eq!(ids, [260, 260, -1]);
+        assert_eq!(model.encode(b"", &mut []), Ok(0));
+    });
+}
+
+#[test]
+fn long_texts_take_linear_time() {
+    let pieces = [base_pieces(), vec![(0.0, b"a".to_vec()), (-1.0, b"aa".to_vec()), (-2.0, b"aaaa".to_vec())]].concat();
+    with_pieces(&pieces, |model| {
+        let text = vec![b'a'; 100_000];
+        // A blank as a byte, then runs of four; each part of 1024 may end in the middle of one.
+        let count = encode(model, &text).len();
+        assert!((25_001..25_400).contains(&count), "{count}");
+    });
+}
+
+#[test]
+fn pieces_decode_to_bytes() {
+    with_pieces(&[base_pieces(), vec![(0.0, b" a".to_vec()), (0.0, b"<0xZZ>".to_vec())]].concat(), |model| {
+        assert_eq!(model.token_text(1, 259), Ok(&b"a"[..]));
+        assert_eq!(model.token_text(5, 259), Ok(&b" a"[..]));
+        assert_eq!(model.token_text(1, 3 + 32), Ok(&b" "[..]));
+        assert_eq!(model.token_text(0, 3 + 0xFF), Ok(&[0xFF][..]));
+        assert_eq!(model.token_text(0, 260), Ok(&b"<0xZZ>"[..]));
+        assert_eq!(model.token_text(0, 261).unwrap_err().argument(), "id");
+        assert_eq!(model.token_text(0, -1).unwrap_err().argument(), "id");
+    });
+}
+
+#[test]
+fn the_trained_tokenizer_gives_back_what_it_encodes() {
+    let Some((file, tokens)) = stories() else { return };
+    let options = ModelOptions { tokenizer: Some(&tokens), ..Default::default() };
+    let mut memory = memory::<f32>(&options, &file);
+    let model = Model::<f32>::load(&options, &file, &mut memory).unwrap();
+    let text = "Once upon a time, there was a little girl named Lily. 日本 \u{1F600}\n";
+    let ids = encode(&model, text.as_bytes());
+    assert_eq!(ids[..5], [403, 407, 261, 378, 432], "{ids:?}");
+    let mut previous = 1;
+    let mut decoded: Vec<u8> = Vec::new();
+    for id in ids {
+        decoded.extend(model.token_text(previous, id).unwrap());
+        previous = id;
+    }
+    assert_eq!(decoded, text.as_bytes());
+}
+
+/// Loads a damaged file and runs it: an error or a model, never more memory than a small multiple of the file.
+fn survive(file: &[u8], tokenizer: Option<&[u8]>) -> bool {
+    let options = ModelOptions { tokenizer, ..Default::default() };
+    let Ok(layout) = Model::<f32>::layout(&options, file) else { return false };
+    assert!(layout.size() <= 100 * file.len() + 4096, "{} bytes for {}", layout.size(), file.len());
+    let mut memory = Scratch::new(layout);
+    let Ok(model) = Model::<f32>::load(&options, file, &mut memory) else { return false };
+    if tokenizer.is_some() {
+        let mut ids = [0; 32];
+        let count = model.encode("the é the thee".as_bytes(), &mut ids).unwrap();
+        for &id in &ids[..count] {
+            model.token_text(1, id).unwrap();
+        }
+    }
+    let (host, config) = (Host::new(), DecodingConfig::new(3, 3, -1));
+    let layout = Decoding::<f32>::layout(&host, &config, &model).unwrap();
+    assert!(layout.size() <= 100 * file.len() + (1 << 20), "{} bytes for {}", layout.size(), file.len());
+    let mut memory = Scratch::new(layout);
+    let mut decoding = Decoding::<f32>::new(&host, &config, &model, &mut memory).unwrap();
+    let length = model.shape().context.min(3);
+    decoding.replace_row(&host, 0, Tensor::new([length], &[1, 2, 3]).unwrap()).unwrap();
+    decoding
+        .generate(&host, |_, id| {
+            assert!((0..model.shape().vocab as i32).contains(&id));
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    true
+}
+
+#[test]
+fn damaged_files_do_no_harm() {
+    let mut random = Random(9);
+    let tokens = tokenizer(300);
+    let weights = Weights::tiny(10, false);
+    let files = [weights.version_0(), weights.version_1(), weights.tkm(&tokens)];
+    let rounds = rounds(10_000);
+    let mut good = 0;
+    for round in 0..rounds {
+        let (mut file, mut tokens) = (files[round % 3].clone(), tokens.clone());
+        let victim = if round % 4 == 3 { &mut tokens } else { &mut file };
+        match random.below(4) {
+            0 => victim.truncate(random.below(victim.len() + 1)),
+            1 => victim.extend(vec![0; 1 + random.below(8)]),
+            // The header is small, and most of what can go wrong is in it.
+            kind => {
+                for _ in 0..1 + random.below(3) {
+                    let reach = if kind == 2 { 64 } else { victim.len() };
+                    victim[random.below(reach)] ^= 1 << random.below(8);
+                }
+            }
+        }
+        if file.starts_with(b"TKM1") && file.len() > 64 && random.below(2) == 0 {
+            seal(&mut file);
+        }
+        good += usize::from(survive(&file, Some(&tokens)));
+    }
+    println!("{good} of {rounds} damaged files are models all the same");
+    assert!(good > 0 && good < rounds);
+}

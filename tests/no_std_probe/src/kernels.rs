@@ -1,0 +1,95 @@
+//! Every kernel, for every storage type.
+
+use tilekern_kernels::dispatch::{Kernel, Level};
+use tilekern_kernels::simd::{Dot, Simd};
+use tilekern_kernels::tiles::{self, Sink};
+use tilekern_kernels::{philox, rows};
+
+/// One function for each kernel.
+macro_rules! instantiate {
+    ($($name:ident: $kernel:ty;)*) => {$(
+        #[doc = concat!("`", stringify!($kernel), "`")]
+        pub fn $name(level: Level, kernel: $kernel) -> <$kernel as Kernel>::Output {
+            level.run(kernel)
+        }
+    )*};
+}
+
+instantiate! {
+    dequant: rows::Dequant<'static>;
+    dequant_rope: rows::DequantRope<'static>;
+    dequant_swiglu_quant: rows::DequantSwigluQuant<'static>;
+    divide: rows::Divide<'static>;
+    exponential: Exponential;
+    matmul: tiles::Matmul<'static, Sums>;
+    matmul_1x16x64: tiles::Tiled<'static, Sums, 1, 1, 64>;
+    matmul_4x32x1024: tiles::Tiled<'static, Sums, 4, 2, 1024>;
+    matmul_8x128x4096: tiles::Tiled<'static, Sums, 8, 8, 4096>;
+}
+
+/// Where the sums of a product go: a matrix of 16 columns to a panel.
+pub struct Sums {
+    /// `[row][panel][16]`
+    pub sums: &'static mut [[i32; 16]],
+    /// Panels of a row.
+    pub panels: usize,
+}
+
+impl Sink for Sums {
+    #[inline(always)]
+    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
+        s.store_i32(sums, &mut self.sums[row * self.panels + panel]);
+    }
+}
+
+/// 16 exponential numbers of a tensor.
+pub struct Exponential {
+    /// Whose numbers.
+    pub numbers: philox::Exponential,
+    /// Index of the first.
+    pub first: u64,
+}
+
+impl Kernel for Exponential {
+    type Output = [f32; 16];
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> [f32; 16] {
+        let mut out = [0.0; 16];
+        s.store(self.numbers.at(s, self.first), &mut out);
+        out
+    }
+}
+
+/// The kernels that are generic over the storage type.
+macro_rules! per_dtype {
+    ($($module:ident: $t:ty;)*) => {$(
+        #[doc = concat!("Rows of `", stringify!($t), "`.")]
+        pub mod $module {
+            use super::*;
+
+            instantiate! {
+                first_max: rows::FirstMax<'static, $t>;
+                top_k_16: rows::TopK<'static, $t, 16>;
+                top_k_64: rows::TopK<'static, $t, 64>;
+                sample: rows::Sample<'static, $t>;
+                rms_norm: rows::RmsNorm<'static, $t>;
+                rms_norm_quant: rows::RmsNormQuant<'static, $t>;
+                quantize: rows::Quantize<'static, $t>;
+                dequant_residual: rows::DequantResidual<'static, $t>;
+                dequant_residual_rms_norm_quant: rows::DequantResidualRmsNormQuant<'static, $t>;
+                narrow: rows::Narrow<'static, $t>;
+                project: rows::Project<'static, $t>;
+                scale: rows::Scale<'static, $t>;
+                attention_4: tiles::Attention<'static, $t, 4>;
+                attention_64: tiles::Attention<'static, $t, 64>;
+                attention_256: tiles::Attention<'static, $t, 256>;
+            }
+        }
+    )*};
+}
+per_dtype! {
+    of_f32: f32;
+    of_f16: half::f16;
+    of_bf16: half::bf16;
+}

@@ -1,0 +1,16 @@
+//! The operations of the decoder, one file each; one binary, so that what they share is compiled once.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attention;
+mod decoder_layer;
+mod dequant_residual;
+mod dequant_swiglu_quant;
+mod dequant_transpose;
+mod embedding_lookup;
+mod quant_matmul;
+mod quantize_rows;
+mod rms_norm;
+mod rope_table;
+mod store_kv_cache;

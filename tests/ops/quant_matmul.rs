@@ -1,0 +1,237 @@
+//! QuantMatmul against exact `i64` arithmetic, on every instruction set.
+
+use crate::common::{Random, bits, hosts, run};
+use tilekern::kernels::pack::{pack_i8, packed_bytes};
+use tilekern::ops::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, Product, QuantMatmul};
+use tilekern::{Error, Host, Status, Tensor, TensorMut};
+
+struct Case {
+    m: usize,
+    k: usize,
+    n: usize,
+    x: Vec<i8>,
+    w: Vec<i8>,
+    packed: Vec<i8>,
+}
+
+impl Case {
+    fn new(random: &mut Random, m: usize, k: usize, n: usize) -> Case {
+        let x = (0..m * k).map(|_| random.int8()).collect();
+        let w: Vec<i8> = (0..k * n).map(|_| random.int8()).collect();
+        let mut packed = vec![0; packed_bytes(1, k, n).unwrap()];
+        pack_i8(&mut packed, k, n, |i, j| w[i * n + j]);
+        Case { m, k, n, x, w, packed }
+    }
+
+    fn sum(&self, i: usize, j: usize) -> i64 {
+        (0..self.k).map(|k| i64::from(self.x[i * self.k + k]) * i64::from(self.w[k * self.n + j])).sum()
+    }
+
+    fn sums(&self) -> Vec<i64> {
+        (0..self.m * self.n).map(|at| self.sum(at / self.n, at % self.n)).collect()
+    }
+
+    fn call<'a>(&'a self, out: Product<'a, Host>) -> Result<QuantMatmul<'a, Host>, Error> {
+        Ok(QuantMatmul::new(Tensor::new([self.m, self.k], &self.x)?, Tensor::new([self.packed.len()], &self.packed)?, out))
+    }
+}
+
+const SHAPES: [(usize, usize, usize); 16] = [
+    (1, 1, 1),
+    (1, 64, 64),
+    (1, 172, 64),
+    (1, 64, 172),
+    (2, 63, 65),
+    (3, 65, 31),
+    (4, 4, 16),
+    (5, 7, 48),
+    (6, 128, 80),
+    (7, 130, 33),
+    (8, 256, 96),
+    (11, 68, 17),
+    (13, 31, 130),
+    (49, 20, 40),
+    (97, 36, 20),
+    (2, 4100, 20),
+];
+
+#[test]
+fn sums_are_exact() -> Result<(), Error> {
+    let mut random = Random(3);
+    for (m, k, n) in SHAPES {
+        let case = Case::new(&mut random, m, k, n);
+        let expected = case.sums();
+        for host in hosts() {
+            let mut out = vec![7; m * n];
+            run(&host, case.call(Product::I32(TensorMut::new([m, n], &mut out)?))?)?;
+            for (at, (&found, &expected)) in out.iter().zip(&expected).enumerate() {
+                assert_eq!(i64::from(found), expected, "{} {m}x{k}x{n} at {at}", host.isa().name());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_longest_sums_are_exact() -> Result<(), Error> {
+    for value in [-128, 127] {
+        let k = 65_536;
+        let (x, mut packed) = (vec![-128i8; k], vec![0; packed_bytes(1, k, 1).unwrap()]);
+        pack_i8(&mut packed, k, 1, |_, _| value);
+        for host in hosts() {
+            let mut out = [0];
+            let (x, w) = (Tensor::new([1, k], &x)?, Tensor::new([packed.len()], &packed)?);
+            run(&host, QuantMatmul::new(x, w, Product::I32(TensorMut::new([1, 1], &mut out)?)))?;
+            assert_eq!(i64::from(out[0]), k as i64 * -128 * i64::from(value), "{}", host.isa().name());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn scales_and_biases_follow_the_formula() -> Result<(), Error> {
+    let mut random = Random(4);
+    for (m, k, n) in SHAPES {
+        let case = Case::new(&mut random, m, k, n);
+        let sums = case.sums();
+        let xs: Vec<f32> = (0..m).map(|_| random.unit()).collect();
+        let ws: Vec<f32> = (0..n).map(|_| random.unit()).collect();
+        let ws16: Vec<half::bf16> = ws.iter().map(|&v| half::bf16::from_f32(v)).collect();
+        let integers: Vec<i32> = (0..n).map(|_| random.bits() as i32).collect();
+        let floats: Vec<f32> = (0..n).map(|_| random.unit()).collect();
+        for (which, host) in (0..4).flat_map(|which| hosts().into_iter().map(move |host| (which, host))) {
+            let mut out = vec![0.0f32; m * n];
+            let mut call = case.call(Product::F32(TensorMut::new([m, n], &mut out)?))?;
+            call.x_scale = Some(Tensor::new([m], &xs)?);
+            call.weight_scale = Some(match which {
+                3 => ChannelScale::BF16(Tensor::new([n], &ws16)?),
+                _ => ChannelScale::F32(Tensor::new([n], &ws)?),
+            });
+            call.bias = match which {
+                1 => Some(Bias::I32(Tensor::new([n], &integers)?)),
+                2 => Some(Bias::F32(Tensor::new([n], &floats)?)),
+                _ => None,
+            };
+            run(&host, call)?;
+            for at in 0..m * n {
+                let (i, j) = (at / n, at % n);
+                let bias = if which == 1 { i64::from(integers[j]) } else { 0 };
+                let scale = if which == 3 { ws16[j].to_f32() } else { ws[j] };
+                let scaled = (sums[at] + bias) as f32 * xs[i] * scale;
+                let expected = if which == 2 { scaled + floats[j] } else { scaled };
+                assert_eq!(bits(out[at]), bits(expected), "{} bias {which} {m}x{k}x{n} at {at}", host.isa().name());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn half_outputs_are_rounded_once() -> Result<(), Error> {
+    let case = Case::new(&mut Random(5), 5, 70, 37);
+    let sums = case.sums();
+    for host in hosts() {
+        let (mut f16s, mut bf16s) = (vec![half::f16::ZERO; 5 * 37], vec![half::bf16::ZERO; 5 * 37]);
+        run(&host, case.call(Product::F16(TensorMut::new([5, 37], &mut f16s)?))?)?;
+        run(&host, case.call(Product::BF16(TensorMut::new([5, 37], &mut bf16s)?))?)?;
+        for at in 0..5 * 37 {
+            assert_eq!(f16s[at], half::f16::from_f32(sums[at] as f32));
+            assert_eq!(bf16s[at], half::bf16::from_f32(sums[at] as f32));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_integer_bias_saturates() -> Result<(), Error> {
+    let case = Case::new(&mut Random(6), 3, 20, 18);
+    let sums = case.sums();
+    let bias: Vec<i32> = (0..18).map(|j| if j % 2 == 0 { i32::MAX } else { i32::MIN }).collect();
+    for host in hosts() {
+        let mut out = vec![0; 3 * 18];
+        let mut call = case.call(Product::I32(TensorMut::new([3, 18], &mut out)?))?;
+        call.bias = Some(Bias::I32(Tensor::new([18], &bias)?));
+        run(&host, call)?;
+        for at in 0..3 * 18 {
+            let exact = sums[at] + i64::from(bias[at % 18]);
+            assert_eq!(i64::from(out[at]), exact.clamp(i32::MIN.into(), i32::MAX.into()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn strides_do_not_matter() -> Result<(), Error> {
+    let case = Case::new(&mut Random(7), 9, 40, 35);
+    let sums = case.sums();
+    let transposed: Vec<i8> = (0..9 * 40).map(|at| case.x[at % 9 * 40 + at / 9]).collect();
+    let mut wide = vec![0i8; 9 * 50];
+    for i in 0..9 {
+        wide[i * 50..i * 50 + 40].copy_from_slice(&case.x[i * 40..(i + 1) * 40]);
+    }
+    for host in hosts() {
+        for x in [Tensor::strided([9, 40], [1, 9], &transposed)?, Tensor::strided([9, 40], [50, 1], &wide)?] {
+            let mut out = vec![-1; 2 * 9 * 35];
+            let to = TensorMut::strided([9, 35], [1, 18], &mut out)?;
+            run(&host, QuantMatmul::new(x, Tensor::new([case.packed.len()], &case.packed)?, Product::I32(to)))?;
+            for at in 0..9 * 35 {
+                assert_eq!(i64::from(out[at / 35 + 18 * (at % 35)]), sums[at]);
+            }
+            assert_eq!(out[9..18], [-1; 9], "between the columns nothing is written");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_do_not_matter() -> Result<(), Error> {
+    let case = Case::new(&mut Random(8), 100, 300, 500);
+    let sums = case.sums();
+    for threads in [1, 2, 3] {
+        let host = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(threads)?)?;
+        let mut out = vec![0; 100 * 500];
+        let call = QuantMatmul::new(
+            Tensor::new([100, 300], &case.x)?,
+            Tensor::new([case.packed.len()], &case.packed)?,
+            Product::I32(TensorMut::new([100, 500], &mut out)?),
+        );
+        run(&host, call)?;
+        assert!(out.iter().zip(&sums).all(|(&a, &b)| i64::from(a) == b), "{threads} threads");
+    }
+    Ok(())
+}
+
+#[test]
+fn bad_calls_are_refused() -> Result<(), Error> {
+    let case = Case::new(&mut Random(9), 2, 8, 4);
+    let mut damaged = case.packed.clone();
+    damaged[3] ^= 1;
+    let host = Host::new();
+    let mut out = vec![5i32; 8];
+    let mut refused = |change: &dyn Fn(&mut QuantMatmul<'_, Host>), argument: &str, status: Status| {
+        let mut call = case.call(Product::I32(TensorMut::new([2, 4], &mut out).unwrap())).unwrap();
+        change(&mut call);
+        let error = run(&host, call).unwrap_err();
+        assert_eq!((error.argument(), error.status()), (argument, status));
+        assert_eq!(out, [5; 8], "nothing is written");
+    };
+    refused(&|call| call.weight_format = FORMAT_ND, "weight_format", Status::Unsupported);
+    refused(&|call| call.weight_format = FORMAT_NZ, "weight_format", Status::Unsupported);
+    refused(&|call| call.weight_format = 3, "weight_format", Status::Invalid);
+    refused(&|call| call.x = Tensor::new([2, 9], &[0; 18]).unwrap(), "weight", Status::Invalid);
+    refused(&|call| call.x = Tensor::new([3, 8], &[0; 24]).unwrap(), "out", Status::Invalid);
+    refused(&|call| call.x = Tensor::new([16], &[0; 16]).unwrap(), "x", Status::Invalid);
+    refused(&|call| call.x = Tensor::new([2, 0], &[]).unwrap(), "x", Status::Invalid);
+    refused(&|call| call.x_scale = Some(Tensor::new([2], &[1.0; 2]).unwrap()), "out", Status::Invalid);
+    refused(&|call| call.x_scale = Some(Tensor::new([3], &[1.0; 3]).unwrap()), "x_scale", Status::Invalid);
+    refused(&|call| call.bias = Some(Bias::I32(Tensor::new([5], &[1; 5]).unwrap())), "bias", Status::Invalid);
+    let shape = tilekern::Dims::contiguous(&[2, 8])?;
+    refused(&|call| call.x = Tensor::shape_only(shape), "x", Status::Null);
+    let mut call = case.call(Product::I32(TensorMut::new([2, 4], &mut out)?))?;
+    call.weight = Tensor::new([damaged.len()], &damaged)?;
+    let error = run(&host, call).unwrap_err();
+    assert_eq!((error.argument(), error.status()), ("weight", Status::Invalid));
+    assert_eq!(out, [5; 8], "nothing is written");
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Ten thousand calls of TopKTopPSample, every set of stages with every way of choosing: not one allocation.
+//!
+//! Alone in its binary and without the test harness, which allocates itself.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilekern::ops::{Noise, PostSample, TopKTopPSample};
+use tilekern::{Error, Host, Run, Scratch, Tensor, TensorMut};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const V: usize = 1500;
+const CALLS: usize = if cfg!(miri) { 48 } else { 10_000 };
+
+/// Four rows, all outputs; `number` says which stages and which noise.
+fn call(
+    number: usize,
+    host: &Host,
+    logits: &[f32],
+    q: &[f32],
+    out: (&mut [i64], &mut [f32], &mut [i64], &mut [f32], &mut [u8]),
+    scratch: &mut [u8],
+) -> Result<(), Error> {
+    let on = |bit: usize| number >> bit & 1 == 1;
+    let top_k = [if on(0) { 1 + (number % 1024) as i32 } else { 0 }; 4];
+    let top_p = [if on(1) { (number % 100) as f32 / 99.0 } else { 1.0 }; 4];
+    let min_ps = [if on(2) { (number % 50) as f32 / 49.0 } else { 0.0 }; 4];
+    let seeds = [number as i64, 12];
+    let mut call = TopKTopPSample::new(
+        // Every other call gathers its rows.
+        if on(5) { Tensor::strided([4, V], [1, 4], logits)? } else { Tensor::new([4, V], logits)? },
+        Tensor::new([4], &top_k)?,
+        Tensor::new([4], &top_p)?,
+        TensorMut::new([4], out.0)?,
+    );
+    call.min_ps = Some(Tensor::new([4], &min_ps)?);
+    call.post_sample = [PostSample::None, PostSample::QSample, PostSample::MultiNomial, PostSample::MultiNomial][number >> 3 & 3];
+    call.generator = Some(Tensor::new([2], &seeds)?);
+    if call.post_sample == PostSample::QSample {
+        call.q = Some(Noise::Exponential(Tensor::new([4, V], q)?));
+    }
+    if number % 3 > 0 {
+        call.is_need_logits = true;
+        call.logits_top_kp_select = Some(TensorMut::new([4, V], out.1)?);
+        call.logits_idx = Some(TensorMut::new([4, V], out.2)?);
+        call.logits_sort_masked = Some(TensorMut::new([4, V], out.3)?);
+        call.row_status = Some(TensorMut::new([4], out.4)?);
+    }
+    assert!(host.workspace(&call)?.size() <= scratch.len());
+    host.run(call, scratch)
+}
+
+fn main() {
+    let logits: Vec<f32> = (0..4 * V).map(|i| (i * 7919 % 1000) as f32 / 100.0).collect();
+    let q: Vec<f32> = (0..4 * V).map(|i| (i * 104_729 % 997) as f32 / 300.0 + 0.01).collect();
+    let (mut chosen, mut select, mut idx, mut sorted, mut status) =
+        ([0; 4], vec![0.0; 4 * V], vec![0; 4 * V], vec![0.0; 4 * V], [0; 4]);
+    let mut scratch = Scratch::new(Layout::from_size_align(64 * V, 64).unwrap());
+    let host = Host::new();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let mut sum = 0;
+    for number in 0..CALLS {
+        let out = (&mut chosen[..], &mut select[..], &mut idx[..], &mut sorted[..], &mut status[..]);
+        call(number, &host, &logits, &q, out, &mut scratch).unwrap();
+        sum += chosen.iter().sum::<i64>();
+    }
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert_eq!(allocations, 0, "allocations in {CALLS} calls");
+    assert!(sum > 0);
+    println!("TopKTopPSample: {CALLS} calls, no allocation");
+}

@@ -1,0 +1,9 @@
+//! TopKTopPSample.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod checks;
+mod examples;
+mod reference;
+mod rows;
