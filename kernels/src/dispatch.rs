@@ -158,20 +158,26 @@ impl Level {
                 || kernel.run(s),
             ),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Level::Avx512Vnni(s) => s.vectorize(
-                #[inline(always)]
-                || kernel.run(s),
-            ),
+            Level::Avx512Vnni(s) => match K::DOT {
+                true => s.vectorize(
+                    #[inline(always)]
+                    || kernel.run(s),
+                ),
+                false => Level::Avx512(s.without_dot()).run(kernel),
+            },
             #[cfg(target_arch = "aarch64")]
             Level::Neon(s) => s.vectorize(
                 #[inline(always)]
                 || kernel.run(s),
             ),
             #[cfg(target_arch = "aarch64")]
-            Level::NeonDot(s) => s.vectorize(
-                #[inline(always)]
-                || kernel.run(s),
-            ),
+            Level::NeonDot(s) => match K::DOT {
+                true => s.vectorize(
+                    #[inline(always)]
+                    || kernel.run(s),
+                ),
+                false => Level::Neon(s.without_dot()).run(kernel),
+            },
         }
     }
 }
@@ -183,6 +189,8 @@ impl Level {
 pub trait Kernel {
     /// What the kernel returns.
     type Output;
+    /// Whether the body multiplies bytes. One that does not is compiled once for instruction sets that differ in nothing else.
+    const DOT: bool = true;
     /// The body.
     fn run<S: Dot>(self, s: S) -> Self::Output;
 }

@@ -15,6 +15,7 @@ pub struct Narrow<'a, T> {
 
 impl<T: Element> Kernel for Narrow<'_, T> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -38,6 +39,7 @@ pub struct Scale<'a, T> {
 
 impl<T: Element> Kernel for Scale<'_, T> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

@@ -32,6 +32,7 @@ pub struct Dequant<'a> {
 
 impl Kernel for Dequant<'_> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -62,6 +63,7 @@ pub struct DequantResidual<'a, T> {
 
 impl<T: Element> Kernel for DequantResidual<'_, T> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -92,6 +94,7 @@ pub struct DequantResidualRmsNormQuant<'a, T> {
 
 impl<T: Element> Kernel for DequantResidualRmsNormQuant<'_, T> {
     type Output = f32;
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

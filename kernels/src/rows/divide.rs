@@ -14,6 +14,7 @@ pub struct Divide<'a> {
 
 impl Kernel for Divide<'_> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

@@ -92,6 +92,7 @@ pub struct FirstMax<'a, T> {
 
 impl<T: Element> Kernel for FirstMax<'_, T> {
     type Output = (usize, Summary);
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> (usize, Summary) {

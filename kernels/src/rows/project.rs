@@ -20,6 +20,7 @@ pub struct Project<'a, T> {
 
 impl<T: Element> Kernel for Project<'_, T> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

@@ -48,6 +48,7 @@ pub struct Quantize<'a, T> {
 
 impl<T: Element> Kernel for Quantize<'_, T> {
     type Output = f32;
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

@@ -71,6 +71,7 @@ pub struct RmsNorm<'a, T> {
 
 impl<T: Element> Kernel for RmsNorm<'_, T> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -97,6 +98,7 @@ pub struct RmsNormQuant<'a, T> {
 
 impl<T: Element> Kernel for RmsNormQuant<'_, T> {
     type Output = f32;
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

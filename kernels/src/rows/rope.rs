@@ -41,6 +41,7 @@ impl DequantRope<'_> {
 
 impl Kernel for DequantRope<'_> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {

@@ -91,6 +91,7 @@ enum Kept {
 
 impl<T: Element, const BLOCK: usize> Kernel for Sample<'_, T, BLOCK> {
     type Output = Choice;
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {

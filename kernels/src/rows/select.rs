@@ -206,6 +206,7 @@ pub struct TopK<'a, T, const BLOCK: usize = 64> {
 
 impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
     type Output = Summary;
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Summary {

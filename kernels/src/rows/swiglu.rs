@@ -34,6 +34,7 @@ pub struct DequantSwigluQuant<'a> {
 
 impl Kernel for DequantSwigluQuant<'_> {
     type Output = f32;
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

@@ -63,6 +63,7 @@ pub struct Attention<'a, T, const KV_TILE: usize> {
 
 impl<T: Element, const KV_TILE: usize> Kernel for Attention<'_, T, KV_TILE> {
     type Output = ();
+    const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {

@@ -23,6 +23,12 @@ impl<const DOT: bool> Token<DOT> {
     pub fn new() -> Option<Self> {
         Self::ISA.is_available().then_some(Token(()))
     }
+
+    /// The token that promises less.
+    #[inline(always)]
+    pub(crate) fn without_dot(self) -> Token<false> {
+        Token(())
+    }
 }
 
 macro_rules! hw {

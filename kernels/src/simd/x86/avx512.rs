@@ -22,6 +22,12 @@ impl<const VNNI: bool> Token<VNNI> {
     pub fn new() -> Option<Self> {
         Self::ISA.is_available().then_some(Token(()))
     }
+
+    /// The token that promises less.
+    #[inline(always)]
+    pub(crate) fn without_dot(self) -> Token<false> {
+        Token(())
+    }
 }
 
 macro_rules! hw {
