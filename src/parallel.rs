@@ -238,7 +238,8 @@ pub(crate) struct Cut {
     pub columns: usize,
 }
 
-/// Calls `body` for every block of a matrix, with a scratch of the worker.
+/// Calls `body` for every block of a matrix, with a scratch of the worker. Of a tensor of another rank the last dimension are the
+/// columns, the others the rows.
 pub(crate) fn blocks<'a, P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
     pool: &P,
     cut: Cut,
@@ -246,7 +247,8 @@ pub(crate) fn blocks<'a, P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
     scratch: &PerWorker<'_, W>,
     body: impl Fn(Block<'a, T>, &mut [W]) + Sync,
 ) {
-    let (rows, columns) = (matrix.dims().shape()[0], matrix.dims().shape()[1]);
+    let (columns, _) = matrix.dims().last();
+    let rows = matrix.dims().elements() / columns.max(1);
     let across = columns.div_ceil(cut.columns);
     let task = |index: usize, worker: usize| {
         let (row, column) = (index / across * cut.rows, index % across * cut.columns);

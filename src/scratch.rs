@@ -115,6 +115,11 @@ unsafe impl<T: Send> Sync for PerWorker<'_, T> {}
 unsafe impl<T: Send> Send for PerWorker<'_, T> {}
 
 impl<'a, T: Pod> PerWorker<'a, T> {
+    /// The slice of a worker, for work that this worker does alone.
+    pub fn alone(slice: &'a mut [T]) -> PerWorker<'a, T> {
+        PerWorker { base: slice.as_mut_ptr().cast(), pitch: 0, len: slice.len(), workers: 1, memory: PhantomData }
+    }
+
     /// The slice of one worker.
     ///
     /// # Safety

@@ -5,6 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
 
+mod flat;
 mod heads;
 mod runs;
 pub(crate) use heads::Tokens;

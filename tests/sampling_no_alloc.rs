@@ -1,10 +1,11 @@
-//! Ten thousand calls of TopKTopPSample, every set of stages with every way of choosing: not one allocation.
+//! Ten thousand calls of TopKTopPSample, every set of stages with every way of choosing, and some of each other sampling operation: not
+//! one allocation.
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilekern::ops::{Noise, PostSample, TopKTopPSample};
+use tilekern::ops::{Exponential, Multinomial, Noise, PostSample, TopKTopPSample};
 use tilekern::{Error, Host, Run, Scratch, Tensor, TensorMut};
 
 struct Counting;
@@ -68,12 +69,24 @@ fn call(
     host.run(call, scratch)
 }
 
+/// Exponential numbers, and draws from them as weights.
+fn draw(number: usize, host: &Host, weights: &mut [f32], out: &mut [i64], scratch: &mut [u8]) -> Result<(), Error> {
+    let mut call = Exponential::new(TensorMut::new([4, V], weights)?);
+    call.offset = 4 * number as i64;
+    host.run(call, scratch)?;
+    let mut call = Multinomial::new(Tensor::new([4, V], weights)?, TensorMut::new([4, V], out)?);
+    (call.num_samples, call.replacement) = (V as i64, number % 2 == 0);
+    assert!(host.workspace(&call)?.size() <= scratch.len());
+    host.run(call, scratch)
+}
+
 fn main() {
     let logits: Vec<f32> = (0..4 * V).map(|i| (i * 7919 % 1000) as f32 / 100.0).collect();
     let q: Vec<f32> = (0..4 * V).map(|i| (i * 104_729 % 997) as f32 / 300.0 + 0.01).collect();
     let (mut chosen, mut select, mut idx, mut sorted, mut status) =
         ([0; 4], vec![0.0; 4 * V], vec![0; 4 * V], vec![0.0; 4 * V], [0; 4]);
-    let mut scratch = Scratch::new(Layout::from_size_align(64 * V, 64).unwrap());
+    let mut weights = vec![0.0; 4 * V];
+    let mut scratch = Scratch::new(Layout::from_size_align(256 << 10, 64).unwrap());
     let host = Host::new();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let mut sum = 0;
@@ -82,8 +95,12 @@ fn main() {
         call(number, &host, &logits, &q, out, &mut scratch).unwrap();
         sum += chosen.iter().sum::<i64>();
     }
+    for number in 0..CALLS / 100 {
+        draw(number, &host, &mut weights, &mut idx, &mut scratch).unwrap();
+        sum += idx.iter().sum::<i64>();
+    }
     let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
     assert_eq!(allocations, 0, "allocations in {CALLS} calls");
     assert!(sum > 0);
-    println!("TopKTopPSample: {CALLS} calls, no allocation");
+    println!("sampling operations: {CALLS} calls and more, no allocation");
 }

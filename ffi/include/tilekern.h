@@ -399,6 +399,38 @@ typedef struct tk_embedding_lookup_args {
   const struct tk_tensor *output;
 } tk_embedding_lookup_args;
 
+/// Exponential numbers from Philox4x32-10, numbered row-major over a tensor of any rank. T is f32, f16 or bf16.
+typedef struct tk_exponential_args {
+  /// sizeof(tk_exponential_args)
+  size_t struct_size;
+  /// 1, above 0
+  double rate;
+  /// 0
+  int64_t seed;
+  /// 0: four words make a counter, so the next call takes one at least 4 higher.
+  int64_t offset;
+  /// T
+  const struct tk_tensor *out;
+} tk_exponential_args;
+
+/// Indices drawn from rows of weights, which need not sum to 1; negative ones and NaN count as 0.
+typedef struct tk_multinomial_args {
+  /// sizeof(tk_multinomial_args)
+  size_t struct_size;
+  /// f32, f16, bf16 or f64, [N,C] or [C]; C at most 2^24
+  const struct tk_tensor *probs;
+  /// 1; at most C without replacement
+  int64_t num_samples;
+  /// true: whether an index may come again.
+  bool replacement;
+  /// 0
+  int64_t seed;
+  /// 0: four words make a counter, so the next call takes one at least 4 higher.
+  int64_t offset;
+  /// i64[N,num_samples], or [num_samples] for [C]
+  const struct tk_tensor *out;
+} tk_multinomial_args;
+
 /// out = (sum over k of x[m,k] * weight[k,n] + bias[n]) * x_scale[m] * weight_scale[n]. The sum is exact; an i32 bias is added to it, an
 /// f32 bias after the scales. A NULL scale counts as 1. An i32 `out` is the sum itself, saturated: no scales, no f32 bias.
 typedef struct tk_quant_matmul_args {
@@ -695,6 +727,24 @@ int32_t tk_embedding_lookup(struct tk_context *context,
                             void *workspace,
                             size_t workspace_bytes);
 
+/// The workspace of tk_exponential, in bytes.
+int32_t tk_exponential_workspace_size(struct tk_context *context, const struct tk_exponential_args *args, size_t *bytes);
+
+/// Exponential numbers.
+int32_t tk_exponential(struct tk_context *context,
+                       const struct tk_exponential_args *args,
+                       void *workspace,
+                       size_t workspace_bytes);
+
+/// The workspace of tk_multinomial, in bytes.
+int32_t tk_multinomial_workspace_size(struct tk_context *context, const struct tk_multinomial_args *args, size_t *bytes);
+
+/// Indices drawn from rows of weights.
+int32_t tk_multinomial(struct tk_context *context,
+                       const struct tk_multinomial_args *args,
+                       void *workspace,
+                       size_t workspace_bytes);
+
 /// The workspace of tk_quant_matmul, in bytes.
 int32_t tk_quant_matmul_workspace_size(struct tk_context *context, const struct tk_quant_matmul_args *args, size_t *bytes);
 
@@ -789,6 +839,10 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_dequant_rope_transpose_args), NULL, NULL, NULL, NULL, NULL, NULL }
 #define TK_EMBEDDING_LOOKUP_ARGS_INIT \
   { sizeof(tk_embedding_lookup_args), NULL, NULL, 1.0, NULL }
+#define TK_EXPONENTIAL_ARGS_INIT \
+  { sizeof(tk_exponential_args), 1.0, 0, 0, NULL }
+#define TK_MULTINOMIAL_ARGS_INIT \
+  { sizeof(tk_multinomial_args), NULL, 1, true, 0, 0, NULL }
 #define TK_QUANT_MATMUL_ARGS_INIT \
   { sizeof(tk_quant_matmul_args), NULL, NULL, NULL, NULL, NULL, TK_FORMAT_ND, NULL }
 #define TK_QUANTIZE_ROWS_ARGS_INIT \

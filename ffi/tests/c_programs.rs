@@ -49,6 +49,11 @@ fn sampling() {
 }
 
 #[test]
+fn drawing() {
+    passes("drawing.c", C);
+}
+
+#[test]
 fn decoding() {
     passes_with("decoding.c", C, Some(&common::root().join("../assets/default.tkm")));
 }
@@ -68,7 +73,7 @@ fn valgrind() {
         println!("skipped: no valgrind here");
         return;
     }
-    for file in ["conventions.c", "sampling.c"] {
+    for file in ["conventions.c", "sampling.c", "drawing.c"] {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["-q", "--error-exitcode=9"]).arg(compile(file, "c17", Link::Static));
         succeed(&mut valgrind);

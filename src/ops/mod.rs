@@ -22,6 +22,13 @@ pub use rms_norm::{RmsNorm, RmsNormQuant};
 mod top_k_top_p_sample;
 pub use top_k_top_p_sample::{Noise, PostSample, TopKTopPSample};
 
+mod exponential;
+pub use exponential::Exponential;
+
+mod multinomial;
+pub(crate) use multinomial::Draws;
+pub use multinomial::{Multinomial, Weight};
+
 mod dequant_transpose;
 pub use dequant_transpose::{DequantRopeTranspose, DequantTranspose};
 

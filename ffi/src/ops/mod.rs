@@ -6,6 +6,8 @@ mod dequant_residual;
 mod dequant_swiglu_quant;
 mod dequant_transpose;
 mod embedding_lookup;
+mod exponential;
+mod multinomial;
 mod quant_matmul;
 mod quantize_rows;
 mod rms_norm;

@@ -74,6 +74,25 @@ static void sampling(void) {
   }
 }
 
+static void drawing(void) {
+  static float probs[B * V];
+  static int64_t drawn[B * V];
+  static const int64_t matrix[2] = {B, V};
+  tk_tensor probs_tensor = tensor(probs, matrix, 2, TK_F32), out = tensor(drawn, matrix, 2, TK_I64);
+  tk_tensor numbers = tensor(probs, matrix, 2, TK_F32);
+  tk_multinomial_args args = TK_MULTINOMIAL_ARGS_INIT;
+  tk_exponential_args exponential = TK_EXPONENTIAL_ARGS_INIT;
+  size_t i;
+  args.probs = &probs_tensor, args.out = &out, args.num_samples = V;
+  exponential.out = &numbers;
+  for (i = 0; i < 100; i++) {
+    exponential.offset = args.offset = (int64_t)i * 12;
+    args.replacement = i % 2 == 0;
+    CHECK_STATUS(tk_exponential(NULL, &exponential, workspace(), sizeof memory - 64), 0);
+    CHECK_STATUS(tk_multinomial(NULL, &args, workspace(), sizeof memory - 64), 0);
+  }
+}
+
 /* With a pool, and refused. */
 static void norm(tk_context *context) {
   static float input[M * H], gamma_[H], output[M * H];
@@ -100,6 +119,7 @@ int main(void) {
   context.parallel_threads = 1;
   allocations = 0;
   sampling();
+  drawing();
   norm(&context);
   return 0;
 }

@@ -27,6 +27,28 @@ impl<T: Element> Kernel for Narrow<'_, T> {
     }
 }
 
+/// `output = input`, exactly.
+pub struct Widen<'a, T> {
+    /// The row.
+    pub input: &'a [T],
+    /// As long as the input.
+    pub output: &'a mut [f32],
+}
+
+impl<T: Element> Kernel for Widen<'_, T> {
+    type Output = ();
+    const DOT: bool = false;
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        vectors(
+            self.input.len(),
+            #[inline(always)]
+            |span| span.store(s, span.load(s, self.input, T::default()), self.output),
+        );
+    }
+}
+
 /// `output = input * factor`
 pub struct Scale<'a, T> {
     /// The row.

@@ -25,7 +25,7 @@ mod swiglu;
 pub use swiglu::{DequantSwigluQuant, swiglu};
 
 mod convert;
-pub use convert::{Narrow, Scale};
+pub use convert::{Narrow, Scale, Widen};
 mod key;
 
 mod first_max;
@@ -49,6 +49,12 @@ pub use project::Project;
 
 mod divide;
 pub use divide::Divide;
+
+mod exponential;
+pub use exponential::Exponentials;
+
+mod weights;
+pub use weights::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum, running_sum};
 
 use crate::element::Element;
 use crate::simd::Simd;

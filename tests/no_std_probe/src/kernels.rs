@@ -20,7 +20,12 @@ instantiate! {
     dequant_rope: rows::DequantRope<'static>;
     dequant_swiglu_quant: rows::DequantSwigluQuant<'static>;
     divide: rows::Divide<'static>;
+    best_key: rows::BestKey<'static>;
+    block_masses: rows::BlockMasses<'static>;
     exponential: Exponential;
+    keys_below: rows::KeysBelow<'static>;
+    reaches: rows::Reaches<'static>;
+    weight_sum: rows::WeightSum<'static>;
     matmul: tiles::Matmul<'static, Sums>;
     matmul_1x16x64: tiles::Tiled<'static, Sums, 1, 1, 64>;
     matmul_4x32x1024: tiles::Tiled<'static, Sums, 4, 2, 1024>;
@@ -78,8 +83,10 @@ macro_rules! per_dtype {
                 quantize: rows::Quantize<'static, $t>;
                 dequant_residual: rows::DequantResidual<'static, $t>;
                 dequant_residual_rms_norm_quant: rows::DequantResidualRmsNormQuant<'static, $t>;
+                exponentials: rows::Exponentials<'static, $t>;
                 narrow: rows::Narrow<'static, $t>;
                 project: rows::Project<'static, $t>;
+                widen: rows::Widen<'static, $t>;
                 scale: rows::Scale<'static, $t>;
                 attention_4: tiles::Attention<'static, $t, 4>;
                 attention_64: tiles::Attention<'static, $t, 64>;

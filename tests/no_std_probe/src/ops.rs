@@ -20,6 +20,7 @@ instantiate! {
     dequant_rope_transpose: ops::DequantRopeTranspose<'static, Serially>;
     dequant_swiglu_quant: ops::DequantSwigluQuant<'static, Serially>;
     quant_matmul: ops::QuantMatmul<'static, Serially>;
+    multinomial: ops::Multinomial<'static, Serially, f64>;
     rope_table: ops::RopeTable<'static, Serially>;
 }
 
@@ -38,6 +39,8 @@ macro_rules! per_dtype {
                 dequant_residual: ops::DequantResidual<'static, Serially, $t>;
                 dequant_residual_rms_norm_quant: ops::DequantResidualRmsNormQuant<'static, Serially, $t>;
                 embedding_lookup: ops::EmbeddingLookup<'static, Serially, $t>;
+                exponential: ops::Exponential<'static, Serially, $t>;
+                multinomial: ops::Multinomial<'static, Serially, $t>;
                 attention: ops::Attention<'static, Serially, $t>;
                 decoder_layer: ops::DecoderLayer<'static, Serially, $t, $t>;
                 decoder_layer_f32_cache: ops::DecoderLayer<'static, Serially, $t, f32>;

@@ -1,0 +1,37 @@
+//! Exponential numbers as a tensor holds them, one row or a part of one.
+
+use super::vectors;
+use crate::dispatch::Kernel;
+use crate::element::Element;
+use crate::philox::Exponential;
+use crate::simd::Dot;
+
+/// `output[i] = factor * e`, where e is number `first + i`.
+pub struct Exponentials<'a, T> {
+    /// Of which tensor, with rate 1.
+    pub numbers: Exponential,
+    /// The element of the tensor that comes first.
+    pub first: u64,
+    /// 1 / rate.
+    pub factor: f32,
+    /// Where they go.
+    pub output: &'a mut [T],
+}
+
+impl<T: Element> Kernel for Exponentials<'_, T> {
+    type Output = ();
+    const DOT: bool = false;
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let factor = s.splat(self.factor);
+        vectors(
+            self.output.len(),
+            #[inline(always)]
+            |span| {
+                let e = self.numbers.at(s, self.first + span.at as u64);
+                span.store(s, s.mul(e, factor), self.output);
+            },
+        );
+    }
+}

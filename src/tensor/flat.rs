@@ -1,0 +1,27 @@
+//! Tensors as vectors.
+
+use super::{Dims, PhantomData, RowMut, TensorMut};
+
+fn vector(len: usize, stride: usize) -> Dims {
+    let extent = if len == 0 { 0 } else { (len - 1) * stride + 1 };
+    Dims { rank: 1, shape: [len, 0, 0, 0, 0], strides: [stride, 0, 0, 0, 0], elements: len, extent }
+}
+
+impl<'a, T> TensorMut<'a, T> {
+    /// A slice.
+    pub(crate) fn vector(data: &'a mut [T]) -> TensorMut<'a, T> {
+        TensorMut { data: data.as_mut_ptr(), dims: vector(data.len(), 1), memory: PhantomData }
+    }
+
+    /// One row of all elements, if they lie without gaps; else as it is.
+    pub(crate) fn flattened(self) -> TensorMut<'a, T> {
+        if self.dims.is_contiguous() { TensorMut { dims: vector(self.dims.elements, 1), ..self } } else { self }
+    }
+}
+
+impl<'a, T> RowMut<'a, T> {
+    /// The row as a tensor of its own.
+    pub(crate) fn into_tensor(self) -> TensorMut<'a, T> {
+        TensorMut { data: self.first, dims: vector(self.len, self.stride), memory: PhantomData }
+    }
+}
