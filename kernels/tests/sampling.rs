@@ -7,7 +7,9 @@ use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
-use tilekern_kernels::rows::{Choice, FirstMax, Middle, Noise, Sample, Stages, TopK, Workspace, maxima_len};
+use tilekern_kernels::rows::{
+    Choice, FirstMax, List, Middle, Noise, Sample, Stages, TopK, Workspace, list_len, maxima_len, workspace_maxima,
+};
 
 /// Everything that a row gives.
 #[derive(Debug, PartialEq)]
@@ -52,15 +54,17 @@ fn defined<T: Element>(row: &[T], stages: &Stages, noise: &Noise<'_>, elements: 
 
 fn found<T: Element, const BLOCK: usize>(level: Level, row: &[T], stages: Stages, noise: Noise<'_>, outputs: bool) -> Answer {
     let v = row.len();
-    let (mut keys, mut pr, mut maxima) = (vec![!0; v], vec![f32::NAN; v], vec![f32::NAN; maxima_len(v)]);
+    let (mut values, mut indices) = (vec![f32::NAN; list_len(v)], vec![-1; list_len(v)]);
+    let mut maxima = vec![f32::NAN; workspace_maxima(v)];
     let (mut filtered, mut tokens, mut probabilities) = (vec![9.0; v], vec![9; v], vec![9.0; v]);
     let choice = level.run(Sample::<T, BLOCK> {
         row,
         stages,
         noise,
+        nan: true,
         filtered: outputs.then_some(&mut filtered),
         middle: outputs.then_some(Middle { tokens: &mut tokens, probabilities: &mut probabilities }),
-        work: Workspace { keys: &mut keys, probabilities: &mut pr, maxima: &mut maxima },
+        work: Workspace { list: List { values: &mut values, indices: &mut indices }, maxima: &mut maxima },
     });
     Answer { choice, filtered: to_bits(&filtered), tokens, probabilities: to_bits(&probabilities) }
 }
@@ -162,11 +166,13 @@ fn top_k_of_every_k() {
             let x = |i: u32| reference::clean(row[i as usize]);
             order.sort_by(|&a, &b| x(b).total_cmp(&x(a)));
             for k in [1, 2, 3, 50, 255, 1024].into_iter().filter(|&k| k <= v) {
-                let room = [v, (k + 1).min(v), 4 * k.min(v)][random.below(3)];
-                let (mut maxima, mut keys, mut indices) = (vec![0.0; maxima_len(v)], vec![0; room.max(1)], vec![0; k]);
+                let room = list_len(v) >> random.below(2);
+                let (mut maxima, mut values, mut indices) = (vec![0.0; maxima_len(v, 32)], vec![0.0; room], vec![0; room]);
                 for level in levels() {
-                    level.run(TopK::<f32, 32> { row: &row, k, maxima: &mut maxima, keys: &mut keys, indices: &mut indices });
-                    assert_eq!(indices, order[..k], "{level:?} v={v} k={k} kind={kind} room={room}");
+                    let list = List { values: &mut values, indices: &mut indices };
+                    level.run(TopK::<f32, 32> { row: &row, k, maxima: &mut maxima, list });
+                    let found: Vec<u32> = indices[..k].iter().map(|&i| i as u32).collect();
+                    assert_eq!(found, order[..k], "{level:?} v={v} k={k} kind={kind} room={room}");
                 }
             }
         }

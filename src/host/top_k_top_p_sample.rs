@@ -10,12 +10,12 @@ use crate::tensor::{Describe, RowMut, Tensor};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
-use tilekern_kernels::rows::{Middle, Noise, Sample, Stages, Workspace, maxima_len};
+use tilekern_kernels::rows::{List, Middle, Noise, Sample, Stages, Workspace, list_len, workspace_maxima};
 
 /// What a worker works in: the lists, and room for rows that are not contiguous.
 struct Slots<T> {
-    keys: WorkerSlot<u64>,
-    probabilities: WorkerSlot<f32>,
+    values: WorkerSlot<f32>,
+    indices: WorkerSlot<i32>,
     maxima: WorkerSlot<f32>,
     logits: WorkerSlot<T>,
     q: WorkerSlot<f32>,
@@ -30,9 +30,9 @@ impl<P: ParallelFor> Host<P> {
         let middle = if call.logits_idx.is_some() { v } else { 0 };
         let mut plan = Plan::new();
         let slots = Slots {
-            keys: plan.each(workers, v)?,
-            probabilities: plan.each(workers, v)?,
-            maxima: plan.each(workers, maxima_len(v))?,
+            values: plan.each(workers, list_len(v))?,
+            indices: plan.each(workers, list_len(v))?,
+            maxima: plan.each(workers, workspace_maxima(v))?,
             logits: plan.each(workers, v)?,
             q: plan.each(workers, if matches!(call.draw(), Draw::Exponential(_)) { v } else { 0 })?,
             select: plan.each(workers, if call.is_need_logits { v } else { 0 })?,
@@ -92,12 +92,12 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             call.logits_idx,
             call.logits_sort_masked,
         );
-        let lists = (space.take_each(slots.keys), space.take_each(slots.probabilities), space.take_each(slots.maxima));
+        let lists = (space.take_each(slots.values), space.take_each(slots.indices), space.take_each(slots.maxima));
         let stages_in = (space.take_each(slots.logits), space.take_each(slots.q));
         let stages_out = (space.take_each(slots.select), space.take_each(slots.idx), space.take_each(slots.sorted));
         let parts = (outputs, lists, stages_in, stages_out);
         parallel::rows(&self.pool, rows, parallel::grain(v * size_of::<T>()), parts, |row, parts| {
-            let ((chosen, status, mut select, mut idx, mut sorted), (keys, probabilities, maxima), stage_in, stage_out) = parts;
+            let ((chosen, status, mut select, mut idx, mut sorted), (values, indices, maxima), stage_in, stage_out) = parts;
             let noise = match draw {
                 Draw::Argmax => Noise::None,
                 Draw::Exponential(q) => Noise::Given { q: q.row(row).gather(stage_in.1), eps },
@@ -114,9 +114,10 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
                 row: logits.row(row).gather(stage_in.0),
                 stages: parameters.stages(row),
                 noise,
+                nan: status.is_some(),
                 filtered: select.as_mut().map(|select| select.borrow(stage_out.0)),
                 middle,
-                work: Workspace { keys, probabilities, maxima },
+                work: Workspace { list: List { values, indices }, maxima },
             });
             give_back(select, stage_out.0);
             give_back(idx, stage_out.1);

@@ -97,7 +97,8 @@ pub fn survivors<T: Element>(row: &[T], stages: &Stages, order: &mut [u32], prob
     } else if stages.min_p > 0.0 && top >= 0.0 {
         let mut kept = 0;
         for j in 0..n {
-            if probabilities[j] >= top * stages.min_p {
+            let is_one = stages.is_logits || x(order[j]) > f32::NEG_INFINITY;
+            if is_one && probabilities[j] >= top * stages.min_p {
                 (order[kept], probabilities[kept]) = (order[j], probabilities[j]);
                 kept += 1;
             }

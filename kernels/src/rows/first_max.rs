@@ -28,22 +28,30 @@ impl Summary {
 }
 
 /// Elements of a chunk: long enough for the reduction at its end not to count, short enough to be looked through again.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 4096;
 
-/// The first maximum of a row, as logits count, and where it is: 0 if the row holds nothing but NaN and -inf.
+/// The first maximum of a row, as logits count, and where it is: 0 if the row holds nothing but NaN and -inf. Whether it holds a NaN is
+/// found out where `nan` asks for it.
 #[inline(always)]
-pub fn first_max<S: Simd, T: Element>(s: S, row: &[T]) -> (usize, Summary) {
+pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
+    if nan { search::<S, T, true>(s, row) } else { search::<S, T, false>(s, row) }
+}
+
+#[inline(always)]
+fn search<S: Simd, T: Element, const NAN: bool>(s: S, row: &[T]) -> (usize, Summary) {
     let lowest = s.splat(f32::NEG_INFINITY);
     let mut best = (0, f32::NEG_INFINITY);
     let mut numbers = s.eq(lowest, lowest);
     let mut max = f32::NEG_INFINITY;
     for (i, chunk) in row.chunks(CHUNK).enumerate() {
-        let mut tops = [lowest; 4];
-        let (fours, rest) = chunk.as_chunks::<64>();
-        for four in fours {
-            for (top, sixteen) in tops.iter_mut().zip(four.as_chunks::<16>().0) {
+        let mut tops = [lowest; 8];
+        let (eights, rest) = chunk.as_chunks::<128>();
+        for eight in eights {
+            for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
                 let v = T::load(s, sixteen);
-                numbers = s.both(numbers, s.eq(v, v));
+                if NAN {
+                    numbers = s.both(numbers, s.eq(v, v));
+                }
                 *top = s.max(v, *top);
             }
         }
@@ -52,11 +60,18 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T]) -> (usize, Summary) {
             #[inline(always)]
             |span| {
                 let v = span.load(s, rest, T::NEG_INFINITY);
-                numbers = s.both(numbers, s.eq(v, v));
+                if NAN {
+                    numbers = s.both(numbers, s.eq(v, v));
+                }
                 tops[0] = s.max(v, tops[0]);
             },
         );
-        let seen = s.reduce_max(s.max(s.max(tops[0], tops[1]), s.max(tops[2], tops[3])));
+        for half in [4, 2, 1] {
+            for i in 0..half {
+                tops[i] = s.max(tops[i], tops[i + half]);
+            }
+        }
+        let seen = s.reduce_max(tops[0]);
         max = if seen > max { seen } else { max };
         let top = seen.min(f32::MAX);
         if top > best.1 {
@@ -96,6 +111,6 @@ impl<T: Element> Kernel for FirstMax<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> (usize, Summary) {
-        first_max(s, self.row)
+        first_max(s, self.row, true)
     }
 }

@@ -11,12 +11,6 @@ pub fn clean<S: Simd>(s: S, v: S::F32) -> S::F32 {
     s.min(s.max(v, s.splat(f32::NEG_INFINITY)), s.splat(f32::MAX))
 }
 
-/// [`clean`] for one.
-#[inline(always)]
-pub fn clean_one(x: f32) -> f32 {
-    if x > f32::NEG_INFINITY { x.min(f32::MAX) } else { f32::NEG_INFINITY }
-}
-
 /// The key of a cleaned value; -0 counts as +0.
 #[inline(always)]
 pub fn key(value: f32, index: usize) -> u64 {
@@ -33,16 +27,6 @@ pub fn index_of(key: u64) -> usize {
 #[inline(always)]
 pub fn value_of(key: u64) -> f32 {
     ascending_to_value(!((key >> 32) as u32) as i32 ^ i32::MIN)
-}
-
-/// The values of up to 16 keys; the lanes behind hold `fill`.
-#[inline(always)]
-pub fn values_of<S: Simd>(s: S, keys: &[u64], fill: f32) -> S::F32 {
-    let mut values = [fill; 16];
-    for (value, &key) in values.iter_mut().zip(keys) {
-        *value = value_of(key);
-    }
-    s.load(&values)
 }
 
 /// Unsigned, descending as the value ascends.

@@ -31,18 +31,31 @@ mod key;
 mod first_max;
 pub use first_max::{FirstMax, Summary};
 
+mod blocks;
+pub use blocks::{BLOCK, maxima_len};
+
+mod sort;
+
+mod survivors;
+
 mod select;
-pub use select::{BLOCK, TopK, maxima_len};
+pub use select::{List, TopK, list_len};
 
 mod softmax;
 
+mod mass;
+
 mod nucleus;
+
+mod window;
+
+mod ranks;
 
 mod race;
 pub use race::Noise;
 
 mod sample;
-pub use sample::{Choice, Middle, Sample, Stages, Workspace, status};
+pub use sample::{Choice, Middle, Sample, Stages, Workspace, status, workspace_maxima};
 
 mod project;
 pub use project::Project;

@@ -1,148 +1,139 @@
-//! Top-p: of a sorted list the entries before whose exact sum is below p.
+//! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
-//! The mass of an entry is the integer `round(pr * 2^52)`; integers have no order, so a sum is the same however it is gathered. Entry
-//! j stays iff `f32(f32(prefix_j) - pr_j) < p`. Probabilities descend with the list, so this never turns true again once it was
-//! false, and any search finds the one cut.
-//!
-//! A row without top-k is searched from its large end: the 64 largest, the 1024 largest, then all above a value that so little lies
-//! below that p must be reached, and only if even that fails the whole row. Of long candidate lists no more is sorted than what
-//! is kept: halving by selection finds the cut.
+//! 1. The 64 largest. Where their mass and a bound on that of all others (block maxima again) leave only one possible cut, that is all.
+//! 2. The exact sum. The 64 once more, then everything within 8 of the maximum, then all above a value that so little lies below that p
+//!    must be reached. Of such a list no more is sorted than what can be kept.
+//! 3. A row too flat for a list: see [`super::window`].
 
-use super::key::{clean, value_of, values_of};
+use super::mass::{clamp, cut};
 use super::row_sum;
-use super::select::{gather, top_k};
+use super::select::{List, gather, top_k};
 use super::softmax::Weights;
+use super::survivors::Above;
+use super::window::{Question, flat_cut};
+use super::vectors;
 use crate::element::Element;
+use crate::math::exp_not_positive;
 use crate::simd::Simd;
 
-/// 2^52
-const ONE: f64 = 4_503_599_627_370_496.0;
-
-/// `round(pr * 2^52)`, half to even, for a probability in [0,1].
-#[inline(always)]
-fn mass(pr: f32) -> u64 {
-    // Adding 2^52 rounds to an integer, which then stands in the low bits; 2^52 itself carries into the exponent, to the same effect.
-    (f64::from(pr) * ONE + ONE).to_bits() - ONE.to_bits()
+/// What top-p keeps of a row.
+pub enum Nucleus {
+    /// The first entries of the list, sorted, with the weights that their probabilities come from.
+    List(usize, Weights),
+    /// More than a list takes.
+    Above(Above, Weights),
 }
 
-#[inline(always)]
-fn bounded(pr: f32) -> f32 {
-    pr.clamp(0.0, 1.0)
-}
-
-/// Whether an entry stays, from the mass up to and with it.
-#[inline(always)]
-fn stays(prefix: u64, pr: f32, p: f32) -> bool {
-    // Exact: a division by a power of two.
-    prefix as f32 / ONE as f32 - pr < p
-}
-
-/// How many entries of a list stay, given the mass before it.
-#[inline(always)]
-pub fn cut(probabilities: &[f32], before: u64, p: f32) -> usize {
-    let mut prefix = before;
-    for (j, &pr) in probabilities.iter().enumerate() {
-        let pr = bounded(pr);
-        // Stops before it could wrap: beyond 2^52 nothing stays.
-        prefix += mass(pr);
-        if !stays(prefix, pr, p) {
-            return j;
-        }
-    }
-    probabilities.len()
-}
-
-/// Mass of a list in any order; sums that no nucleus has saturate.
+/// The sum of the probabilities of a row, nearly.
 #[inline(never)]
-fn total<S: Simd>(s: S, weights: &Weights, keys: &[u64]) -> u64 {
-    s.vectorize(
-        #[inline(always)]
-        || {
-            let mut sum = 0u64;
-            for sixteen in keys.chunks(16) {
-                let mut lanes = [0.0; 16];
-                s.store(weights.of(s, values_of(s, sixteen, f32::NEG_INFINITY)), &mut lanes);
-                sum = lanes[..sixteen.len()].iter().fold(sum, |sum, &pr| sum.saturating_add(mass(bounded(pr))));
-            }
-            sum
-        },
-    )
-}
-
-/// A value below which all entries of the row together have less than what p can spare; -inf if it can spare nothing.
-#[inline(always)]
-fn safe_bound<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, p: f32) -> f32 {
-    let sum = match weights {
-        Weights::Softmax { .. } => 1.0,
-        Weights::Given => row_sum(
-            s,
-            row.len(),
+fn whole<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights) -> f64 {
+    match weights {
+        Weights::Given => s.vectorize(
             #[inline(always)]
-            |span| {
-                let pr = s.min(s.max(clean(s, span.load(s, row, T::NEG_INFINITY)), s.splat(0.0)), s.splat(1.0));
-                s.add(pr, s.splat(0.0))
+            || {
+                row_sum(
+                    s,
+                    row.len(),
+                    #[inline(always)]
+                    |span| clamp(s, span.load(s, row, T::NEG_INFINITY)),
+                )
             },
         ),
-    };
+        _ => 1.0,
+    }
+}
+
+/// A value below which all of `n` entries together have less than what p can spare of the `whole`; -inf if it can spare nothing.
+fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
     // One part in 10^5 is more than all roundings of the sums.
-    let spare = (sum * (1.0 - 1e-5) - f64::from(p) * (1.0 + 1e-5)) / row.len() as f64;
+    let spare = (whole * (1.0 - 1e-5) - f64::from(p) * (1.0 + 1e-5)) / n as f64;
     match *weights {
         _ if spare <= 0.0 => f32::NEG_INFINITY,
         Weights::Softmax { max, sum } => max + (libm::log(spare * f64::from(sum)) - 1e-3) as f32,
-        Weights::Given => (spare * (1.0 - 1e-5)) as f32,
+        _ => (spare * (1.0 - 1e-5)) as f32,
     }
 }
 
-/// Writes the sorted keys and the probabilities of the nucleus of a whole row and returns its length. `keys` and `probabilities` are as
-/// long as the row; the maxima are its block maxima.
+/// More than what all elements that are at most `bound` and outside a list have together, as multiples of the largest; `block` is the
+/// size of the blocks.
+#[inline(always)]
+fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f32 {
+    let mut sum = s.splat(0.0);
+    vectors(
+        maxima.len(),
+        #[inline(always)]
+        |span| {
+            let top = s.min(span.load(s, maxima, f32::NEG_INFINITY), s.splat(bound));
+            sum = s.add(sum, exp_not_positive(s, s.sub(top, s.splat(max))));
+        },
+    );
+    s.reduce_add(sum) * block as f32 * 1.001
+}
+
+/// How many entries of a sorted list of values stay, if that is certain without the sum of the row: what is outside has less than `rest`.
+#[inline(always)]
+fn certain_cut<S: Simd>(s: S, values: &[f32], rest: f32, p: f32) -> Option<usize> {
+    let weights = Weights::Shifted { max: values[0] };
+    let mut e = [0.0; 64];
+    let e = &mut e[..values.len()];
+    e.copy_from_slice(values);
+    weights.apply(s, e);
+    let sum: f32 = e.iter().sum();
+    // One part in 10^4 is more than all roundings.
+    let (least, most) = (p * sum * (1.0 - 1e-4), p * (sum + rest) * (1.0 + 1e-4));
+    let mut before = 0.0;
+    for (j, &e) in e.iter().enumerate() {
+        if before > most {
+            return Some(j);
+        }
+        if before >= least {
+            return None;
+        }
+        before += e;
+    }
+    (before > most).then_some(values.len())
+}
+
+/// What top-p keeps of a row with a nucleus, 0 < p < 1. The maxima are its block maxima. `certain` allows weights without their sum.
 #[inline(always)]
 pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     p: f32,
-    weights: &Weights,
+    (max, is_logits, certain): (f32, bool, bool),
     maxima: &[f32],
-    keys: &mut [u64],
-    probabilities: &mut [f32],
-) -> usize {
-    for k in [64, 1024] {
-        let k = row.len().min(k);
-        top_k::<S, T, BLOCK>(s, row, k, maxima, keys);
-        weights.write(s, &keys[..k], probabilities);
-        let n = cut(&probabilities[..k], 0, p);
-        if n < k || k == row.len() {
-            return n;
+    list: &mut List<'_>,
+) -> Nucleus {
+    let k = row.len().min(64);
+    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+    if is_logits && certain {
+        let blocks = row.len().div_ceil(BLOCK);
+        let rest = if k == row.len() { 0.0 } else { rest(s, &maxima[..blocks], BLOCK, list.values[k - 1], max) };
+        if let Some(n) = certain_cut(s, &list.values[..k], rest, p) {
+            return Nucleus::List(n, Weights::Shifted { max });
         }
     }
-    for bound in [safe_bound(s, row, weights, p), f32::NEG_INFINITY] {
-        let candidates = gather::<S, T, BLOCK>(s, row, maxima, bound, row.len(), keys);
-        let n = cut_unsorted(s, p, weights, &mut keys[..candidates], probabilities);
-        if n < candidates || candidates == row.len() {
-            keys[..n].sort_unstable();
-            weights.write(s, &keys[..n], probabilities);
-            return n;
+    let weights = Weights::of_row(s, row, max, is_logits);
+    let mut first = [0.0; 64];
+    first[..k].copy_from_slice(&list.values[..k]);
+    weights.apply(s, &mut first[..k]);
+    let n = cut(&first[..k], 0, p);
+    if n < k || k == row.len() {
+        return Nucleus::List(n, weights);
+    }
+    let whole = whole(s, row, &weights);
+    let safe = safe_bound(row.len(), whole, &weights, p);
+    for bound in [if is_logits { safe.max(max - 8.0) } else { safe }, safe] {
+        let half = list.values.len() / 2;
+        let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
+        let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut part, 0);
+        if at < row.len().div_ceil(BLOCK) {
+            break;
+        }
+        if let Some(n) = list.nucleus(s, found, found == row.len(), &weights, p) {
+            return Nucleus::List(n, weights);
         }
     }
-    unreachable!("the whole row is a list of candidates")
-}
-
-/// How many entries stay of a list that begins, once sorted, as the row does. Brings these to the front.
-#[inline(always)]
-fn cut_unsorted<S: Simd>(s: S, p: f32, weights: &Weights, keys: &mut [u64], probabilities: &mut [f32]) -> usize {
-    // Everything before `low` stays and has mass `before`; nothing from `high` on stays.
-    let (mut low, mut high, mut before) = (0, keys.len(), 0u64);
-    while high - low > 256 {
-        let middle = low + (high - low) / 2;
-        keys[low..high].select_nth_unstable(middle - low);
-        let mass_to_middle = before.saturating_add(total(s, weights, &keys[low..middle]));
-        let pr = bounded(weights.of_one(s, value_of(keys[middle])));
-        if stays(mass_to_middle.saturating_add(mass(pr)), pr, p) {
-            (low, before) = (middle, mass_to_middle);
-        } else {
-            high = middle;
-        }
-    }
-    keys[low..high].sort_unstable();
-    weights.write(s, &keys[low..high], &mut probabilities[low..high]);
-    low + cut(&probabilities[low..high], before, p)
+    let asked = Question { weights: &weights, p, before: 0, whole: whole as f32 };
+    Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL), weights)
 }

@@ -28,6 +28,16 @@ pub enum Noise<'a> {
 }
 
 impl Noise<'_> {
+    /// The noise of a list that begins at `place`.
+    #[inline(always)]
+    pub fn from(&self, place: usize) -> Self {
+        match *self {
+            Noise::None => Noise::None,
+            Noise::Given { q, eps } => Noise::Given { q: &q[place..], eps },
+            Noise::Drawn { numbers, first } => Noise::Drawn { numbers, first: first + place as u64 },
+        }
+    }
+
     /// The divisors of the places under a span.
     #[inline(always)]
     pub fn at<S: Simd>(&self, s: S, span: Span) -> S::F32 {
@@ -42,9 +52,9 @@ impl Noise<'_> {
     }
 }
 
-/// Place of the first maximum of `value` over n places; 0 where nothing but NaN and -inf is.
+/// Place of the first maximum of `value` over n places, and the maximum; 0 where nothing but NaN and -inf is.
 #[inline(always)]
-pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F32) -> usize {
+pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F32) -> (usize, f32) {
     let mut best = s.splat(f32::NEG_INFINITY);
     let mut places = s.splat_i32(-1);
     vectors(
@@ -62,11 +72,11 @@ pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F3
             places = s.select_i32(better, s.splat_i32((span.at / 16) as i32), places);
         },
     );
-    let top = s.splat(s.reduce_max(best));
+    let top = s.reduce_max(best);
     let mut vectors = [0; 16];
     s.store_i32(places, &mut vectors);
     // A lane holds the first vector with its best; of lanes that reached the top the first place counts.
-    let mut hits = s.mask_bits(s.eq(top, best));
+    let mut hits = s.mask_bits(s.eq(s.splat(top), best));
     let mut place = usize::MAX;
     while hits != 0 {
         let lane = hits.trailing_zeros() as usize;
@@ -75,12 +85,12 @@ pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F3
             place = place.min(16 * vectors[lane] as usize + lane);
         }
     }
-    if place == usize::MAX { 0 } else { place }
+    if place == usize::MAX { (0, f32::NEG_INFINITY) } else { (place, top) }
 }
 
-/// The winner's place in a list of probabilities.
+/// The winner's place in a list of probabilities, and its score.
 #[inline(never)]
-pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> usize {
+pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> (usize, f32) {
     s.vectorize(
         #[inline(always)]
         || {
@@ -96,7 +106,7 @@ pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> usize {
 
 /// The winner's place in a row that no stage touched.
 #[inline(never)]
-pub fn race_row<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, noise: &Noise<'_>) -> usize {
+pub fn race_row<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, noise: &Noise<'_>) -> (usize, f32) {
     s.vectorize(
         #[inline(always)]
         || {

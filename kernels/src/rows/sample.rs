@@ -1,16 +1,19 @@
 //! One row of TopKTopPSample: the stages, the filtered copy, the middle result and the choice.
 //!
 //! Work is done only where something depends on it. Without noise the choice is the first maximum of the row whatever the stages are,
-//! so with no list asked for either, one pass is all. A list is kept as keys and probabilities; only a row that no stage
-//! touches has none and is walked in place.
+//! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
+//! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
+use super::blocks::{block_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
-use super::key::{index_of, key};
-use super::nucleus::{cut, top_p};
+use super::key::{ascending_to_value, index_of, key, value_of, value_to_ascending};
+use super::mass::cut;
+use super::nucleus::{Nucleus, top_p};
 use super::race::{Noise, race, race_row};
-use super::select::{block_maxima, gather, top_k};
+use super::ranks::Ranks;
+use super::select::{List, gather, list_len, top_k};
 use super::softmax::Weights;
-use super::vectors;
+use super::survivors::{Above, pieces};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -48,12 +51,21 @@ pub struct Middle<'a> {
 
 /// Memory to work in; need not be initialised.
 pub struct Workspace<'a> {
-    /// As long as the row.
-    pub keys: &'a mut [u64],
-    /// As long as the row.
-    pub probabilities: &'a mut [f32],
-    /// As long as [`super::maxima_len`] of the row.
+    /// As long as [`list_len`] of the row.
+    pub list: List<'a>,
+    /// As long as [`workspace_maxima`] of the row.
     pub maxima: &'a mut [f32],
+}
+
+/// How many maxima a row of `n` elements needs: rows over 2^17 have blocks of at least 64.
+pub const fn workspace_maxima(n: usize) -> usize {
+    let smallest = maxima_len(n, small_block(n));
+    if n == 0 { 0 } else { smallest }
+}
+
+/// The smallest block that is used for a row of `n` elements.
+const fn small_block(n: usize) -> usize {
+    if n > 1 << 18 { 64 } else { 16 }
 }
 
 /// A row of TopKTopPSample.
@@ -64,6 +76,8 @@ pub struct Sample<'a, T, const BLOCK: usize = 64> {
     pub stages: Stages,
     /// How to choose.
     pub noise: Noise<'a>,
+    /// Whether the status has to tell of a NaN: looking for one costs a little.
+    pub nan: bool,
     /// The logits of the kept tokens, the fill elsewhere; as long as the row.
     pub filtered: Option<&'a mut [f32]>,
     /// The kept tokens as a list.
@@ -83,10 +97,12 @@ pub struct Choice {
 
 /// What the stages leave.
 enum Kept {
-    /// The row as it is.
-    Row(Weights),
-    /// So many keys and probabilities in the workspace.
+    /// The first entries of the list in the workspace; its values are already weights.
     List(usize),
+    /// The survivors in index order.
+    Row(Above, Weights),
+    /// The survivors in sorted order.
+    Sorted(Above, Weights),
 }
 
 impl<T: Element, const BLOCK: usize> Kernel for Sample<'_, T, BLOCK> {
@@ -95,13 +111,14 @@ impl<T: Element, const BLOCK: usize> Kernel for Sample<'_, T, BLOCK> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {
-        if matches!(self.noise, Noise::None) && self.filtered.is_none() && self.middle.is_none() {
-            let (first, summary) = first_max(s, self.row);
+        let keeps_one = self.stages.p <= 0.0 || self.stages.min_p >= 1.0;
+        if (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none() {
+            let (first, summary) = first_max(s, self.row, self.nan);
             let status = self.status(summary);
             return Choice { token: if status & status::EMPTY == 0 { first } else { 0 }, status };
         }
         // Large k ask for smaller blocks: a bound is only as good as there are maxima above the k-th.
-        match self.row.len() / BLOCK >= 4 * self.stages.k {
+        match self.row.len() / BLOCK >= 4 * self.stages.k || small_block(self.row.len()) > 16 {
             true => self.run_blocks::<S, BLOCK>(s),
             false => self.run_blocks::<S, 16>(s),
         }
@@ -130,129 +147,264 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
     /// The row by way of its block maxima.
     #[inline(always)]
     fn run_blocks<S: Simd, const B: usize>(mut self, s: S) -> Choice {
-        let summary = block_maxima::<S, T, B>(s, self.row, self.work.maxima);
+        debug_assert!(self.work.list.values.len() >= list_len(self.row.len()).min(self.work.list.indices.len()));
+        let summary = block_maxima::<S, T, B>(s, self.row, self.work.maxima, self.nan);
         let status = self.status(summary);
         if status & status::EMPTY != 0 {
-            self.write_list(0);
+            self.write_nothing();
             return Choice { token: 0, status };
         }
-        let block = position(s, self.work.maxima, 0, summary.max);
-        let first = position(s, self.row, block * B, summary.max);
-        let races = !matches!(self.noise, Noise::None);
-        let winner = match self.keep::<S, B>(s, first, summary.max) {
-            Kept::Row(weights) => {
-                self.write_row(s, &weights);
-                if races { race_row(s, self.row, &weights, &self.noise) } else { first }
-            }
-            Kept::List(n) => {
-                self.write_list(n);
-                let Workspace { keys, probabilities, .. } = &self.work;
-                if races { index_of(keys[race(s, &probabilities[..n], &self.noise)]) } else { first }
-            }
+        let kept = self.keep::<S, B>(s, summary.max);
+        let token = match kept {
+            Kept::List(n) => self.finish_list(s, n),
+            Kept::Row(above, weights) => self.finish_row(s, above, &weights),
+            Kept::Sorted(above, weights) => self.finish_sorted(s, above, weights),
         };
-        Choice { token: winner, status }
+        let token = token.unwrap_or_else(|| first_of::<S, T, B>(s, self.row, self.work.maxima, summary.max));
+        Choice { token, status }
     }
 
-    /// The stages. `first` is where the maximum of the row is.
+    /// Whether weights without their sum will do: nothing is asked for but the choice, and nothing tells them apart but the sum.
     #[inline(always)]
-    fn keep<S: Simd, const B: usize>(&mut self, s: S, first: usize, max: f32) -> Kept {
+    fn only_chooses(&self) -> bool {
+        self.middle.is_none()
+    }
+
+    /// The stages.
+    #[inline(always)]
+    fn keep<S: Simd, const B: usize>(&mut self, s: S, max: f32) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
-        let Workspace { keys, probabilities, maxima } = &mut self.work;
-        let best = key(max, first);
-        if p <= 0.0 {
-            keys[0] = best;
-            probabilities[0] = if is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
-            return Kept::List(1);
-        }
+        let row = self.row;
+        let certain = self.only_chooses();
+        let Workspace { list, maxima } = &mut self.work;
         let nucleus = p > 0.0 && p < 1.0;
         let (mut n, weights);
-        if k > 0 {
-            top_k::<S, T, B>(s, self.row, k, maxima, keys);
-            weights = Weights::of_list(s, &keys[..k], is_logits);
-            weights.write(s, &keys[..k], probabilities);
-            n = if nucleus { cut(&probabilities[..k], 0, p) } else { k };
-        } else {
-            weights = Weights::of_row(s, self.row, max, is_logits);
-            if nucleus {
-                n = top_p::<S, T, B>(s, self.row, p, &weights, maxima, keys, probabilities);
-            } else {
-                n = 0;
+        if p <= 0.0 {
+            list.values[0] = if is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
+            list.indices[0] = first_of::<S, T, B>(s, row, maxima, max) as i32;
+            return Kept::List(1);
+        } else if k > 0 {
+            top_k::<S, T, B>(s, row, k, maxima, list);
+            weights = Weights::of_list(s, &list.values[..k], is_logits);
+            weights.apply(s, &mut list.values[..k]);
+            n = if nucleus { cut(&list.values[..k], 0, p) } else { k };
+        } else if nucleus {
+            match top_p::<S, T, B>(s, row, p, (max, is_logits, certain && !(min_p > 0.0)), maxima, list) {
+                Nucleus::List(found, of) => (n, weights) = (found, of),
+                Nucleus::Above(above, weights) => return self.flat_min_p(s, above, weights, max),
             }
+            weights.apply(s, &mut list.values[..n]);
+        } else {
+            weights = Weights::of_row(s, row, max, is_logits);
+            let top = weights.of_one(s, max);
+            if min_p >= 1.0 {
+                list.values[0] = top;
+                list.indices[0] = first_of::<S, T, B>(s, row, maxima, max) as i32;
+                return Kept::List(1);
+            }
+            if !(min_p > 0.0 && top >= 0.0) {
+                return Kept::Row(Above::ALL, weights);
+            }
+            let bound = min_p_bound(s, &weights, max, top * min_p);
+            let (found, at) = gather::<S, T, B>(s, row, maxima, bound, 0, list, 0);
+            if at < row.len().div_ceil(B) {
+                return Kept::Row(Above::from(bound), weights);
+            }
+            weights.apply(s, &mut list.values[..found]);
+            return Kept::List(found);
         }
-        let top = weights.of_one(s, max);
-        let least = top * min_p;
         if min_p >= 1.0 {
-            (keys[0], probabilities[0]) = (best, top);
             return Kept::List(1);
         }
-        let min_p_on = min_p > 0.0 && top >= 0.0;
-        if k == 0 && !nucleus {
-            if !min_p_on {
-                return Kept::Row(weights);
+        let top = list.values[0];
+        if min_p > 0.0 && top >= 0.0 {
+            // The list is sorted.
+            let reaches = |j: usize| {
+                let x: f32 = row[list.indices[j] as usize].as_();
+                list.values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
+            };
+            let (mut low, mut high) = (0, n);
+            while low < high {
+                let middle = (low + high) / 2;
+                if reaches(middle) { low = middle + 1 } else { high = middle }
             }
-            let bound = min_p_bound(&weights, least, min_p);
-            n = gather::<S, T, B>(s, self.row, maxima, bound, self.row.len(), keys);
-            weights.write(s, &keys[..n], probabilities);
-        }
-        if min_p_on {
-            let listed = n;
-            n = 0;
-            for j in 0..listed {
-                (keys[n], probabilities[n]) = (keys[j], probabilities[j]);
-                n += usize::from(probabilities[j] >= least);
-            }
+            n = low;
         }
         Kept::List(n)
     }
 
-    /// The outputs of a list.
+    /// Min-p after a nucleus that is no list.
     #[inline(always)]
-    fn write_list(&mut self, n: usize) {
-        let keys = &self.work.keys[..n];
+    fn flat_min_p<S: Simd>(&self, s: S, above: Above, weights: Weights, max: f32) -> Kept {
+        let top = weights.of_one(s, max);
+        let min_p = self.stages.min_p;
+        if min_p >= 1.0 {
+            return Kept::Sorted(Above { value: max, ties: 1 }, weights);
+        }
+        if min_p > 0.0 && top >= 0.0 {
+            let bound = min_p_bound(s, &weights, max, top * min_p);
+            if bound > above.value {
+                return Kept::Sorted(Above::from(bound), weights);
+            }
+        }
+        Kept::Sorted(above, weights)
+    }
+
+    /// The value of tokens that are not kept.
+    #[inline(always)]
+    fn fill(&self) -> f32 {
+        if self.stages.is_logits { f32::NEG_INFINITY } else { 0.0 }
+    }
+
+    /// Outputs and choice of a list; `None` stands for the first maximum.
+    #[inline(always)]
+    fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
+        let fill = self.fill();
+        let List { values, indices } = &self.work.list;
+        let (values, indices) = (&values[..n], &indices[..n]);
         if let Some(filtered) = &mut self.filtered {
-            filtered.fill(if self.stages.is_logits { f32::NEG_INFINITY } else { 0.0 });
-            for &key in keys {
-                filtered[index_of(key)] = self.row[index_of(key)].as_();
+            filtered.fill(fill);
+            for &index in indices {
+                filtered[index as usize] = self.row[index as usize].as_();
             }
         }
         if let Some(Middle { tokens, probabilities }) = &mut self.middle {
-            for (token, &key) in tokens.iter_mut().zip(keys) {
-                *token = index_of(key) as i64;
+            for (token, &index) in tokens.iter_mut().zip(indices) {
+                *token = index.into();
             }
             tokens[n..].fill(0);
-            probabilities[..n].copy_from_slice(&self.work.probabilities[..n]);
+            probabilities[..n].copy_from_slice(values);
             probabilities[n..].fill(0.0);
+        }
+        match self.noise {
+            Noise::None => None,
+            noise => Some(indices[race(s, values, &noise).0] as usize),
         }
     }
 
-    /// The outputs of a row that no stage touched.
+    /// Outputs and choice of survivors in index order.
     #[inline(always)]
-    fn write_row<S: Simd>(&mut self, s: S, weights: &Weights) {
+    fn finish_row<S: Simd>(&mut self, s: S, above: Above, weights: &Weights) -> Option<usize> {
+        let fill = self.fill();
         if let Some(filtered) = &mut self.filtered {
-            for (to, from) in filtered.iter_mut().zip(self.row) {
-                *to = from.as_();
-            }
+            above.copy(s, self.row, fill, filtered);
+        }
+        if above.value == f32::NEG_INFINITY && self.middle.is_none() {
+            return match self.noise {
+                Noise::None => None,
+                noise => Some(race_row(s, self.row, weights, &noise).0),
+            };
+        }
+        let mut places = 0;
+        let (mut token, mut best) = (None, f32::NEG_INFINITY);
+        let (noise, middle) = (self.noise, &mut self.middle);
+        pieces(
+            s,
+            self.row,
+            above,
+            &mut self.work.list,
+            #[inline(always)]
+            |list, n| {
+                let (values, indices) = (&mut list.values[..n], &list.indices[..n]);
+                weights.apply(s, values);
+                if let Some(Middle { tokens, probabilities }) = middle {
+                    for (token, &index) in tokens[places..].iter_mut().zip(indices) {
+                        *token = index.into();
+                    }
+                    probabilities[places..places + n].copy_from_slice(values);
+                }
+                if !matches!(noise, Noise::None) {
+                    let (place, score) = race(s, values, &noise.from(places));
+                    if token.is_none() || score > best {
+                        (token, best) = (Some(indices[place] as usize), score);
+                    }
+                }
+                places += n;
+            },
+        );
+        if let Some(Middle { tokens, probabilities }) = middle {
+            tokens[places..].fill(0);
+            probabilities[places..].fill(0.0);
+        }
+        token
+    }
+
+    /// Outputs and choice of sorted survivors. Where they are asked for, they are sorted in the memory of the output.
+    #[inline(always)]
+    fn finish_sorted<S: Simd>(&mut self, s: S, above: Above, weights: Weights) -> Option<usize> {
+        let fill = self.fill();
+        if let Some(filtered) = &mut self.filtered {
+            above.copy(s, self.row, fill, filtered);
         }
         if let Some(Middle { tokens, probabilities }) = &mut self.middle {
-            for (i, token) in tokens.iter_mut().enumerate() {
-                *token = i as i64;
-            }
-            vectors(
-                self.row.len(),
+            let keys: &mut [u64] = bytemuck::cast_slice_mut(tokens);
+            let mut n = 0;
+            pieces(
+                s,
+                self.row,
+                above,
+                &mut self.work.list,
                 #[inline(always)]
-                |span| span.store(s, weights.of_span(s, self.row, span), probabilities),
+                |list, found| {
+                    for i in 0..found {
+                        keys[n + i] = key(list.values[i], list.indices[i] as usize);
+                    }
+                    n += found;
+                },
             );
+            keys[..n].sort_unstable();
+            for (pr, key) in probabilities.iter_mut().zip(&mut keys[..n]) {
+                *pr = value_of(*key);
+                *key = index_of(*key) as u64;
+            }
+            weights.apply(s, &mut probabilities[..n]);
+            keys[n..].fill(0);
+            probabilities[n..].fill(0.0);
+            return match self.noise {
+                Noise::None => None,
+                noise => Some(tokens[race(s, &probabilities[..n], &noise).0] as usize),
+            };
+        }
+        if matches!(self.noise, Noise::None) {
+            return None;
+        }
+        let first = super::first_max::first_max(s, self.row, false).0;
+        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token: first, score: f32::NEG_INFINITY };
+        ranks.race(s, above, &mut self.work.list);
+        Some(ranks.token)
+    }
+
+    /// The outputs of an empty row.
+    #[inline(always)]
+    fn write_nothing(&mut self) {
+        let fill = self.fill();
+        if let Some(filtered) = &mut self.filtered {
+            filtered.fill(fill);
+        }
+        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
+            tokens.fill(0);
+            probabilities.fill(0.0);
         }
     }
 }
 
-/// A value below which no entry has a probability of `least` = top * min_p.
+/// Where the first maximum of the row is.
 #[inline(always)]
-fn min_p_bound(weights: &Weights, least: f32, min_p: f32) -> f32 {
-    match *weights {
-        // Probabilities this large are normal, so that ln m is met but for roundings, all of them far below 1e-3.
-        Weights::Softmax { max, .. } if least > 1e-30 => max + (libm::log(f64::from(min_p)) - 1e-3) as f32,
-        Weights::Given if least > 0.0 => least,
-        _ => f32::NEG_INFINITY,
+fn first_of<S: Simd, T: Element, const B: usize>(s: S, row: &[T], maxima: &[f32], max: f32) -> usize {
+    let block = position(s, &maxima[..row.len().div_ceil(B)], 0, max);
+    position(s, row, block * B, max)
+}
+
+/// The smallest value whose probability is at least `least`. Probabilities do not fall where values rise, so bisection over the numbers
+/// in their order finds it; it starts where ln says.
+#[inline(never)]
+fn min_p_bound<S: Simd>(s: S, weights: &Weights, max: f32, least: f32) -> f32 {
+    let nothing = value_to_ascending(f32::NEG_INFINITY);
+    // A logit of -inf has the probability 0, which may be enough; a probability of -inf is none.
+    let (mut low, mut high) = (nothing - i32::from(!matches!(weights, Weights::Given)), value_to_ascending(max));
+    while i64::from(high) - i64::from(low) > 1 {
+        let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+        if weights.of_one(s, ascending_to_value(middle)) >= least { high = middle } else { low = middle }
     }
+    ascending_to_value(high)
 }

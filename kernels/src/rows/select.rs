@@ -2,192 +2,166 @@
 //!
 //! Three steps, of which only the first reads the whole row: the maximum of each block of `BLOCK` elements; a bound that at least k
 //! block maxima reach, hence at least k elements, so that nothing of the answer lies below it; and the elements that reach the bound,
-//! from the few blocks that do. These candidates are selected and sorted by their keys. The bound comes from bisection over the
-//! order-preserving bits of the block maxima: any bound that k of them reach will do, so it stops early.
+//! from the few blocks that do. These candidates are cut to k and sorted.
 //!
-//! Candidates go into a buffer of a fixed size. When ties fill it, it is cut to the k best, and from then on only larger elements
-//! count: an equal one further on loses by its index.
+//! Candidates go into a list of a fixed size, in index order. When ties fill it, it is cut to the k best, and from then on only larger
+//! elements count: an equal one further on loses by its index.
 
+use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
 use super::first_max::Summary;
-use super::key::{ascending_to_value, clean, clean_one, index_of, key, value_of, value_to_ascending};
-use super::{Span, vectors};
+use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::sort::sort;
+use super::survivors::Above;
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
 
-/// Elements of a block, by default: one in 64 is a block maximum, and a block is one or two prefetched pairs of cache lines.
-pub const BLOCK: usize = 64;
-
-/// Room for block maxima of a row of `n` elements, whichever block of at least 16 is chosen.
-pub const fn maxima_len(n: usize) -> usize {
-    n.div_ceil(16).next_multiple_of(16)
+/// Entries of a row: cleaned values, and where they stand.
+pub struct List<'a> {
+    /// As many as the indices, a power of two of at least 16.
+    pub values: &'a mut [f32],
+    /// As many as the values.
+    pub indices: &'a mut [i32],
 }
 
-/// Writes the maximum of each block (NaN not counted), and -inf up to a multiple of 16 blocks. One pass.
-#[inline(never)]
-pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> Summary {
-    s.vectorize(
-        #[inline(always)]
-        || {
-            const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-            let lowest = s.splat(f32::NEG_INFINITY);
-            let mut numbers = s.eq(lowest, lowest);
-            let mut max = lowest;
-            for (group, row) in row.chunks(16 * BLOCK).enumerate() {
-                let mut tops = [lowest; 16];
-                if row.len() == 16 * BLOCK {
-                    for (top, block) in tops.iter_mut().zip(row.as_chunks::<BLOCK>().0) {
-                        for sixteen in block.as_chunks::<16>().0 {
-                            let v = T::load(s, sixteen);
-                            numbers = s.both(numbers, s.eq(v, v));
-                            *top = s.max(v, *top);
-                        }
-                    }
-                } else {
-                    vectors(
-                        row.len(),
-                        #[inline(always)]
-                        |span| {
-                            let v = span.load(s, row, T::NEG_INFINITY);
-                            numbers = s.both(numbers, s.eq(v, v));
-                            tops[span.at / BLOCK] = s.max(v, tops[span.at / BLOCK]);
-                        },
-                    );
-                }
-                let tops = s.reduce_max_each(tops);
-                max = s.max(tops, max);
-                Span { at: 16 * group, len: 16 }.store(s, tops, maxima);
-            }
-            Summary::new(s.reduce_max(max), s.mask_bits(numbers) != u16::MAX)
-        },
-    )
+/// The most entries that a list needs, however long the row.
+pub const LIST: usize = 16_384;
+
+/// Room for the list of a row of `n` elements: all of them and a block, or [`LIST`].
+pub const fn list_len(n: usize) -> usize {
+    let all = (n + 1024).next_power_of_two();
+    if all < LIST { all } else { LIST }
 }
 
-/// A bound that at least k of the maxima reach, and not many more; -inf where there are fewer than k. The maxima end with -inf up to
-/// a multiple of 16.
-#[inline(never)]
-fn bound<S: Simd>(s: S, maxima: &[f32], blocks: usize, k: usize) -> f32 {
-    s.vectorize(
-        #[inline(always)]
-        || {
-            if blocks < k {
-                return f32::NEG_INFINITY;
-            }
-            let (mut least, mut most) = (s.splat(f32::INFINITY), s.splat(f32::NEG_INFINITY));
-            vectors(
-                blocks,
-                #[inline(always)]
-                |span| {
-                    let v = span.load(s, maxima, maxima[0]);
-                    least = s.min(v, least);
-                    most = s.max(v, most);
-                },
-            );
-            let least = -s.reduce_max(s.sub(s.splat(0.0), least));
-            // `low` is reached by `reached` >= k, `high` by fewer than k.
-            let mut low = value_to_ascending(least);
-            let mut high = value_to_ascending(s.reduce_max(most)).saturating_add(1);
-            let mut reached = blocks;
-            while reached > k + k / 8 + 4 && i64::from(high) - i64::from(low) > 1 {
-                let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
-                let value = s.splat(ascending_to_value(middle));
-                let mut counts = s.splat_i32(0);
-                for group in 0..blocks.div_ceil(16) {
-                    let v = Span { at: 16 * group, len: 16 }.load(s, maxima, 0.0);
-                    counts = s.add_i32(counts, s.select_i32(s.le(value, v), s.splat_i32(1), s.splat_i32(0)));
-                }
-                let mut lanes = [0; 16];
-                s.store_i32(counts, &mut lanes);
-                let count = lanes.iter().sum::<i32>() as usize;
-                if count >= k {
-                    (low, reached) = (middle, count);
-                } else {
-                    high = middle;
-                }
-            }
-            ascending_to_value(low).min(f32::MAX)
-        },
-    )
-}
-
-/// Which of up to 64 elements reach `bound`: bit i for element i.
+/// The numbers of the lanes.
 #[inline(always)]
-fn reaching<S: Simd, T: Element>(s: S, unit: &[T], bound: S::F32) -> u64 {
-    let mut hits = 0;
-    vectors(
-        unit.len(),
-        #[inline(always)]
-        |span| {
-            let v = clean(s, span.load(s, unit, T::NEG_INFINITY));
-            let inside = ((1u32 << span.len) - 1) as u16;
-            hits |= u64::from(s.mask_bits(s.le(bound, v)) & inside) << span.at;
-        },
-    );
-    hits
+pub fn lanes<S: Simd>(s: S) -> S::I32 {
+    s.load_i32(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
 }
 
-/// Writes the keys of elements that reach `bound`, in index order; returns how many. If `keys` is too small for all of them, what is
-/// kept includes the `keep` best, and is no longer in order.
+impl List<'_> {
+    /// Appends the lanes where `m` holds to a list of `n`, which has room for 16; returns its new length.
+    #[inline(always)]
+    pub fn push<S: Simd>(&mut self, s: S, n: usize, m: S::Mask, v: S::F32, indices: S::I32) -> usize {
+        let values = self.values[n..].first_chunk_mut::<16>().expect("room");
+        s.compress(m, s.bits(v), bytemuck::cast_mut(values));
+        n + s.compress(m, indices, self.indices[n..].first_chunk_mut::<16>().expect("room"))
+    }
+
+    /// Keeps, of the first `n`, the `k` best, in order. Returns a value that all of them reach and, of the others, only equals of the
+    /// last one.
+    #[inline(never)]
+    pub fn cut<S: Simd>(&mut self, s: S, n: usize, k: usize) -> f32 {
+        let (bound, reached) = threshold(s, &self.values[..n], k, 0);
+        let above = if reached > k { count(s, &self.values[..n], next_above(bound)) } else { 0 };
+        let mut best = Above { value: bound, ties: if reached > k { k - above } else { usize::MAX } };
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let mut kept = 0;
+                for at in (0..n).step_by(16) {
+                    let v = s.load(self.values[at..].first_chunk::<16>().expect("room"));
+                    let i = s.load_i32(self.indices[at..].first_chunk::<16>().expect("room"));
+                    kept = self.push(s, kept, best.mask(s, v, 16.min(n - at)), v, i);
+                }
+                debug_assert_eq!(kept, k);
+            },
+        );
+        bound
+    }
+
+    /// Sorts the first `n`. What lies behind, up to the next power of two, is lost.
+    #[inline(always)]
+    pub fn sort<S: Simd>(&mut self, s: S, n: usize) {
+        let all = n.next_power_of_two().max(16);
+        self.values[n..all].fill(f32::NEG_INFINITY);
+        self.indices[n..all].fill(i32::MAX);
+        sort(s, &mut self.values[..all], &mut self.indices[..all]);
+    }
+}
+
+/// The next larger number, -0 and 0 being one.
+#[inline(always)]
+pub fn next_above(x: f32) -> f32 {
+    ascending_to_value(value_to_ascending(x + 0.0) + 1)
+}
+
+/// Appends to the first `n` of a list the elements that reach `bound`, in index order, from block `from` on for as long as a whole
+/// block has room. Returns the new length and the block it came to, which is their number where all were seen.
 #[inline(never)]
 pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     maxima: &[f32],
     bound: f32,
-    keep: usize,
-    keys: &mut [u64],
-) -> usize {
+    from: usize,
+    list: &mut List<'_>,
+    mut n: usize,
+) -> (usize, usize) {
+    /// Blocks whose maxima are looked at before the blocks themselves.
+    const AHEAD: usize = 256;
     s.vectorize(
         #[inline(always)]
         || {
             let blocks = row.len().div_ceil(BLOCK);
-            let mut n = 0;
-            // The smallest value that counts, as bits that order: one step higher means "above" instead of "at least".
-            let mut bound = s.splat(bound);
-            for group in 0..blocks.div_ceil(16) {
-                let tops = Span { at: 16 * group, len: 16 }.load(s, maxima, 0.0);
-                let mut hits = s.mask_bits(s.le(bound, tops));
-                while hits != 0 {
-                    let b = 16 * group + hits.trailing_zeros() as usize;
-                    hits &= hits - 1;
-                    if b >= blocks {
-                        break;
+            let mut hits = [0; AHEAD + 16];
+            for first in (from..blocks).step_by(AHEAD) {
+                let tops = &maxima[first..blocks.min(first + AHEAD)];
+                let mut found = 0;
+                vectors(
+                    tops.len(),
+                    #[inline(always)]
+                    |span| {
+                        let hit = s.le(s.splat(bound), span.load(s, tops, f32::NAN));
+                        let numbers = s.add_i32(lanes(s), s.splat_i32((first + span.at) as i32));
+                        found += s.compress(hit, numbers, hits[found..].first_chunk_mut::<16>().expect("room"));
+                    },
+                );
+                for &block in &hits[..found] {
+                    let block = block as usize;
+                    if n + BLOCK > list.values.len() {
+                        return (n, block);
                     }
-                    let mut at = b * BLOCK;
-                    for unit in row[at..row.len().min(at + BLOCK)].chunks(64) {
-                        let mut hits = reaching(s, unit, bound);
-                        while hits != 0 {
-                            let i = hits.trailing_zeros() as usize;
-                            hits &= hits - 1;
-                            if n == keys.len() {
-                                keys.select_nth_unstable(keep - 1);
-                                n = keep;
-                                bound = s.splat(ascending_to_value(value_to_ascending(value_of(keys[keep - 1])) + 1));
-                            }
-                            keys[n] = key(clean_one(unit[i].as_()), at + i);
-                            n += 1;
-                        }
-                        at += unit.len();
-                    }
+                    let start = block * BLOCK;
+                    let elements = &row[start..row.len().min(start + BLOCK)];
+                    vectors(
+                        elements.len(),
+                        #[inline(always)]
+                        |span| {
+                            let v = clean(s, span.load(s, elements, T::NEG_INFINITY));
+                            let m = Above::from(bound).mask(s, v, span.len);
+                            let numbers = s.add_i32(lanes(s), s.splat_i32((start + span.at) as i32));
+                            n = list.push(s, n, m, v, numbers);
+                        },
+                    );
                 }
             }
-            n
+            (n, blocks)
         },
     )
 }
 
-/// Writes the sorted keys of the k largest elements, 1 <= k <= `row.len()`, to the front of `keys`, which is as long as the row or
-/// longer than k.
-/// The maxima are those of [`block_maxima`].
+/// Makes a list of the k largest elements, sorted; 1 <= k <= `row.len()`, and the list has room for k and a block. The maxima are
+/// those of [`block_maxima`].
 #[inline(always)]
-pub fn top_k<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], k: usize, maxima: &[f32], keys: &mut [u64]) {
-    let room = keys.len().min((4 * k).max(256));
-    let bound = bound(s, maxima, row.len().div_ceil(BLOCK), k);
-    let n = gather::<S, T, BLOCK>(s, row, maxima, bound, k, &mut keys[..room]);
-    if n > k {
-        keys[..n].select_nth_unstable(k - 1);
+pub fn top_k<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], k: usize, maxima: &[f32], list: &mut List<'_>) {
+    let blocks = row.len().div_ceil(BLOCK);
+    let mut least = bound(s, &maxima[..blocks.next_multiple_of(16)], k, list.values);
+    let (mut n, mut at) = (0, 0);
+    loop {
+        (n, at) = gather::<S, T, BLOCK>(s, row, maxima, least, at, list, n);
+        if at == blocks {
+            break;
+        }
+        least = next_above(list.cut(s, n, k));
+        n = k;
     }
-    keys[..k].sort_unstable();
+    if n.next_power_of_two() > k.next_power_of_two().max(16) {
+        list.cut(s, n, k);
+        n = k;
+    }
+    list.sort(s, n);
 }
 
 /// The k largest elements of a row, sorted: their indices.
@@ -198,10 +172,8 @@ pub struct TopK<'a, T, const BLOCK: usize = 64> {
     pub k: usize,
     /// As long as [`maxima_len`] of the row.
     pub maxima: &'a mut [f32],
-    /// As long as the row, or longer than k.
-    pub keys: &'a mut [u64],
-    /// At least k long; the first k are written.
-    pub indices: &'a mut [u32],
+    /// As long as [`list_len`] of the row, or shorter but with room for k and a block. The first k indices are the answer.
+    pub list: List<'a>,
 }
 
 impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
@@ -209,12 +181,10 @@ impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
     const DOT: bool = false;
 
     #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> Summary {
-        let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.maxima);
-        top_k::<S, T, BLOCK>(s, self.row, self.k, self.maxima, self.keys);
-        for j in 0..self.k {
-            self.indices[j] = index_of(self.keys[j]) as u32;
-        }
+    fn run<S: Dot>(mut self, s: S) -> Summary {
+        debug_assert!(self.maxima.len() >= maxima_len(self.row.len(), BLOCK));
+        let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.maxima, true);
+        top_k::<S, T, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         summary
     }
 }

@@ -3,7 +3,7 @@
 //! The sum runs over a list in list order where top-k made one, else over the row in its own order: so it is the same whichever way
 //! the row is searched afterwards. A row that holds probabilities needs none of this.
 
-use super::key::{clean, values_of};
+use super::key::clean;
 use super::{Span, row_sum, vectors};
 use crate::element::Element;
 use crate::math::exp_not_positive;
@@ -18,6 +18,11 @@ pub enum Weights {
         max: f32,
         /// The sum of `exp(x - max)`.
         sum: f32,
+    },
+    /// `exp(x - max)`: what probabilities are in proportion to, for questions that the sum cannot change.
+    Shifted {
+        /// The largest logit.
+        max: f32,
     },
     /// The value itself, 0 for -inf.
     Given,
@@ -48,24 +53,23 @@ impl Weights {
         )
     }
 
-    /// Of a sorted list of keys.
+    /// Of a     /// Of a sorted list of values.
     #[inline(never)]
-    pub fn of_list<S: Simd>(s: S, keys: &[u64], is_logits: bool) -> Weights {
+    pub fn of_list<S: Simd>(s: S, values: &[f32], is_logits: bool) -> Weights {
         s.vectorize(
             #[inline(always)]
             || {
                 if !is_logits {
                     return Weights::Given;
                 }
-                let max = super::key::value_of(keys[0]);
-                let shift = s.splat(max);
+                let shift = s.splat(values[0]);
                 let sum = row_sum(
                     s,
-                    keys.len(),
+                    values.len(),
                     #[inline(always)]
-                    |Span { at, len }| exp_not_positive(s, s.sub(values_of(s, &keys[at..at + len], f32::NEG_INFINITY), shift)),
+                    |span| exp_not_positive(s, s.sub(span.load(s, values, f32::NEG_INFINITY), shift)),
                 );
-                Weights::Softmax { max, sum: sum as f32 }
+                Weights::Softmax { max: values[0], sum: sum as f32 }
             },
         )
     }
@@ -75,6 +79,7 @@ impl Weights {
     pub fn of<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
         match *self {
             Weights::Softmax { max, sum } => s.div(exp_not_positive(s, s.sub(v, s.splat(max))), s.splat(sum)),
+            Weights::Shifted { max } => exp_not_positive(s, s.sub(v, s.splat(max))),
             Weights::Given => {
                 let nothing = s.eq(v, s.splat(f32::NEG_INFINITY));
                 s.select(nothing, s.splat(0.0), s.add(v, s.splat(0.0)))
@@ -88,19 +93,16 @@ impl Weights {
         self.of(s, clean(s, span.load(s, row, T::NEG_INFINITY)))
     }
 
-    /// Writes the probabilities of a list.
+    /// Makes probabilities of a list of values.
     #[inline(never)]
-    pub fn write<S: Simd>(&self, s: S, keys: &[u64], probabilities: &mut [f32]) {
+    pub fn apply<S: Simd>(&self, s: S, values: &mut [f32]) {
         s.vectorize(
             #[inline(always)]
             || {
                 vectors(
-                    keys.len(),
+                    values.len(),
                     #[inline(always)]
-                    |span| {
-                        let v = values_of(s, &keys[span.at..span.at + span.len], f32::NEG_INFINITY);
-                        span.store(s, self.of(s, v), probabilities);
-                    },
+                    |span| span.store(s, self.of(s, span.load(s, values, f32::NEG_INFINITY)), values),
                 );
             },
         )

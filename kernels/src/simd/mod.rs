@@ -121,6 +121,8 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn select(self, m: Self::Mask, a: Self::F32, b: Self::F32) -> Self::F32;
     /// Where both masks hold.
     fn both(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    /// Where exactly one of the masks holds.
+    fn differ(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
     /// Bit `i` is lane `i`.
     fn mask_bits(self, m: Self::Mask) -> u16;
 
@@ -162,6 +164,23 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn dup_even(self, v: Self::F32) -> Self::F32;
     /// Lane 2i + 1 in both lanes of its pair.
     fn dup_odd(self, v: Self::F32) -> Self::F32;
+
+    /// Lanes i and i ^ D change places; D is 1, 2, 4 or 8.
+    fn exchange<const D: usize>(self, v: Self::I32) -> Self::I32;
+
+    /// Moves the lanes where the mask holds to the front, in order; the lanes behind hold anything. Returns how many.
+    #[inline(always)]
+    fn compress(self, m: Self::Mask, v: Self::I32, a: &mut [i32; 16]) -> usize {
+        let (mut lanes, mut n) = ([0; 16], 0);
+        self.store_i32(v, &mut lanes);
+        let mut hits = self.mask_bits(m);
+        while hits != 0 {
+            a[n] = lanes[hits.trailing_zeros() as usize];
+            hits &= hits - 1;
+            n += 1;
+        }
+        n
+    }
 
     /// The sum of the lanes by the one fixed tree: lane `i` and `i + 8`, then `i + 4`, `i + 2`, `i + 1`.
     #[inline(always)]

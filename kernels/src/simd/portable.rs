@@ -152,6 +152,10 @@ impl Simd for Portable {
         a & b
     }
     #[inline(always)]
+    fn differ(self, a: i32x16, b: i32x16) -> i32x16 {
+        a ^ b
+    }
+    #[inline(always)]
     fn mask_bits(self, m: i32x16) -> u16 {
         m.to_bitmask() as u16
     }
@@ -232,6 +236,11 @@ impl Simd for Portable {
     fn dup_odd(self, v: f32x16) -> f32x16 {
         let a: [f32; 16] = cast(v);
         f32x16::new(core::array::from_fn(|i| a[i | 1]))
+    }
+    #[inline(always)]
+    fn exchange<const D: usize>(self, v: i32x16) -> i32x16 {
+        let a: [i32; 16] = cast(v);
+        i32x16::new(core::array::from_fn(|i| a[i ^ D]))
     }
 }
 

@@ -32,6 +32,67 @@ fn permutes() {
     }
 }
 
+struct Exchanges<'a>(&'a [i32; 16]);
+
+impl Kernel for Exchanges<'_> {
+    type Output = [[i32; 16]; 4];
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let v = s.load_i32(self.0);
+        [s.exchange::<1>(v), s.exchange::<2>(v), s.exchange::<4>(v), s.exchange::<8>(v)].map(
+            #[inline(always)]
+            |v| get_i32(s, v),
+        )
+    }
+}
+
+#[test]
+fn exchanges() {
+    let a = lanes(|i| 100 + i as i32);
+    for level in levels() {
+        for (found, distance) in level.run(Exchanges(&a)).into_iter().zip([1, 2, 4, 8]) {
+            assert_eq!(found, lanes(|i| a[i ^ distance]), "{distance} on {level:?}");
+        }
+    }
+}
+
+/// The lanes of the second that the first, and exactly one of first and third, say.
+struct Compress<'a>([&'a [i32; 16]; 3]);
+
+impl Kernel for Compress<'_> {
+    type Output = [(usize, [i32; 16]); 2];
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let [m, v, other] = [s.load_i32(self.0[0]), s.load_i32(self.0[1]), s.load_i32(self.0[2])];
+        let [m, other] = [s.gt_i32(m, s.splat_i32(0)), s.gt_i32(other, s.splat_i32(0))];
+        let mut out = [[0; 16]; 2];
+        let n = [s.compress(m, v, &mut out[0]), s.compress(s.differ(m, other), v, &mut out[1])];
+        [(n[0], out[0]), (n[1], out[1])]
+    }
+}
+
+#[test]
+fn compresses() {
+    let mut random = Random(7);
+    for round in 0..ROUNDS {
+        let mut flags = || match round {
+            0 => [1; 16],
+            1 => [0; 16],
+            _ => lanes(|_| random.below(2) as i32),
+        };
+        let (m, other) = (flags(), flags());
+        let v = lanes(|i| 100 + i as i32);
+        let one: Vec<i32> = (0..16).filter(|&i| m[i] > 0).map(|i| v[i]).collect();
+        let two: Vec<i32> = (0..16).filter(|&i| m[i] != other[i]).map(|i| v[i]).collect();
+        for level in levels() {
+            let [(n, a), (l, b)] = level.run(Compress([&m, &v, &other]));
+            assert_eq!((&a[..n], &b[..l]), (&one[..], &two[..]), "{level:?}");
+        }
+    }
+}
+
 struct Bytes<'a>(&'a [i8; 16], &'a [u16; 16], &'a [i32; 16]);
 
 impl Kernel for Bytes<'_> {

@@ -179,6 +179,10 @@ impl<const DOT: bool> Simd for Token<DOT> {
         four!(vandq_u32, a, b)
     }
     #[inline(always)]
+    fn differ(self, a: M, b: M) -> M {
+        four!(veorq_u32, a, b)
+    }
+    #[inline(always)]
     fn mask_bits(self, m: M) -> u16 {
         hw!({
             let weights = vld1q_u32([1, 2, 4, 8].as_ptr());
@@ -261,6 +265,15 @@ impl<const DOT: bool> Simd for Token<DOT> {
     #[inline(always)]
     fn dup_odd(self, v: F) -> F {
         four!(vtrn2q_f32, v, v)
+    }
+    #[inline(always)]
+    fn exchange<const D: usize>(self, v: I) -> I {
+        match D {
+            1 => four!(vrev64q_s32, v),
+            2 => four!(vextq_s32::<2>, v, v),
+            4 => [v[1], v[0], v[3], v[2]],
+            _ => [v[2], v[3], v[0], v[1]],
+        }
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 // `hw!` may stand inside `hw!`.
 #![allow(unused_unsafe)]
 
+use super::folds;
 use crate::dispatch::Isa;
 use crate::simd::{Dot, Simd};
 use core::arch::x86_64::*;
@@ -211,6 +212,10 @@ impl Simd for Avx2 {
         both!(_mm256_and_si256, a, b)
     }
     #[inline(always)]
+    fn differ(self, a: I, b: I) -> I {
+        both!(_mm256_xor_si256, a, b)
+    }
+    #[inline(always)]
     fn mask_bits(self, m: I) -> u16 {
         let m = self.from_bits(m);
         let b = both!(_mm256_movemask_ps, m);
@@ -293,6 +298,31 @@ impl Simd for Avx2 {
     fn dup_odd(self, v: F) -> F {
         both!(_mm256_movehdup_ps, v)
     }
+    #[inline(always)]
+    fn exchange<const D: usize>(self, v: I) -> I {
+        match D {
+            1 => both!(_mm256_shuffle_epi32::<0b10_11_00_01>, v),
+            2 => both!(_mm256_shuffle_epi32::<0b01_00_11_10>, v),
+            4 => both!(_mm256_permute2x128_si256::<0x01>, v, v),
+            _ => [v[1], v[0]],
+        }
+    }
+    #[inline(always)]
+    fn compress(self, m: I, v: I, a: &mut [i32; 16]) -> usize {
+        let bits = u64::from(self.mask_bits(m));
+        let mut n = 0;
+        for half in 0..2 {
+            let byte = bits >> (8 * half) & 0xFF;
+            // The numbers of the lanes whose bit is set, a byte each.
+            let lanes = hw!(_pext_u64(0x0706_0504_0302_0100, _pdep_u64(byte, 0x0101_0101_0101_0101) * 0xFF));
+            hw!({
+                let order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(lanes as i64));
+                _mm256_storeu_si256(a[n..n + 8].as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(v[half], order));
+            });
+            n += byte.count_ones() as usize;
+        }
+        n
+    }
 
     #[inline(always)]
     fn reduce_add(self, v: F) -> f32 {
@@ -306,11 +336,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn reduce_add_each(self, v: [F; 16]) -> F {
-        fold_each(
-            v,
-            #[inline(always)]
-            |a, b| hw!(_mm256_add_ps(a, b)),
-        )
+        folds::sums256(v)
     }
 
     #[inline(always)]
@@ -325,39 +351,8 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn reduce_max_each(self, v: [F; 16]) -> F {
-        fold_each(
-            v,
-            #[inline(always)]
-            |a, b| hw!(_mm256_max_ps(a, b)),
-        )
+        folds::maxima256(v)
     }
-}
-
-/// The tree of `reduce_add` on 8 vectors at once: each step folds the two halves of a pair of vectors and packs the pair into one.
-#[inline(always)]
-fn fold_each(v: [F; 16], fold: impl Fn(__m256, __m256) -> __m256) -> F {
-    // Vector ORDER[i] of eight ends in lane i.
-    const ORDER: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
-    let mut folded = [hw!(_mm256_setzero_ps()); 2];
-    for half in 0..2 {
-        let mut w = [hw!(_mm256_setzero_ps()); 8];
-        hw!({
-            for i in 0..8 {
-                let a = v[8 * half + ORDER[i]];
-                w[i] = fold(a[0], a[1]);
-            }
-            for i in 0..4 {
-                let (a, b) = (w[2 * i], w[2 * i + 1]);
-                w[i] = fold(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
-            }
-            for i in 0..2 {
-                let (a, b) = (w[2 * i], w[2 * i + 1]);
-                w[i] = fold(_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b));
-            }
-            folded[half] = fold(_mm256_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm256_shuffle_ps::<0b11_01_11_01>(w[0], w[1]));
-        });
-    }
-    folded
 }
 
 /// `vpmaddwd` on the even and the odd bytes, widened in their lanes; `vpmaddubsw` would saturate.

@@ -3,6 +3,7 @@
 // `hw!` may stand inside `hw!`.
 #![allow(unused_unsafe)]
 
+use super::folds;
 use crate::dispatch::Isa;
 use crate::simd::{Dot, Simd};
 use core::arch::x86_64::*;
@@ -175,6 +176,10 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
         a & b
     }
     #[inline(always)]
+    fn differ(self, a: __mmask16, b: __mmask16) -> __mmask16 {
+        a ^ b
+    }
+    #[inline(always)]
     fn mask_bits(self, m: __mmask16) -> u16 {
         m
     }
@@ -253,6 +258,21 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
     fn dup_odd(self, v: __m512) -> __m512 {
         hw!(_mm512_movehdup_ps(v))
     }
+    #[inline(always)]
+    fn exchange<const D: usize>(self, v: __m512i) -> __m512i {
+        hw!(match D {
+            1 => _mm512_shuffle_epi32::<0b10_11_00_01>(v),
+            2 => _mm512_shuffle_epi32::<0b01_00_11_10>(v),
+            4 => _mm512_shuffle_i32x4::<0b10_11_00_01>(v, v),
+            _ => _mm512_shuffle_i32x4::<0b01_00_11_10>(v, v),
+        })
+    }
+    #[inline(always)]
+    fn compress(self, m: __mmask16, v: __m512i, a: &mut [i32; 16]) -> usize {
+        // In a register, then a whole store: compressing to memory is microcoded on some processors.
+        hw!(_mm512_storeu_si512(a.as_mut_ptr().cast(), _mm512_maskz_compress_epi32(m, v)));
+        m.count_ones() as usize
+    }
 
     #[inline(always)]
     fn reduce_add(self, v: __m512) -> f32 {
@@ -266,11 +286,7 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
 
     #[inline(always)]
     fn reduce_add_each(self, v: [__m512; 16]) -> __m512 {
-        fold_each(
-            v,
-            #[inline(always)]
-            |a, b| hw!(_mm512_add_ps(a, b)),
-        )
+        folds::sums512(v)
     }
 
     #[inline(always)]
@@ -280,11 +296,7 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
 
     #[inline(always)]
     fn reduce_max_each(self, v: [__m512; 16]) -> __m512 {
-        fold_each(
-            v,
-            #[inline(always)]
-            |a, b| hw!(_mm512_max_ps(a, b)),
-        )
+        folds::maxima512(v)
     }
 
     #[inline(always)]
@@ -292,32 +304,6 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
         hw!(_mm512_reduce_max_epi32(v))
     }
 }
-
-/// The tree of `reduce_add` on 16 vectors at once: each step folds the two halves of a pair of vectors and packs the pair into one.
-#[inline(always)]
-fn fold_each(v: [__m512; 16], fold: impl Fn(__m512, __m512) -> __m512) -> __m512 {
-    hw!({
-        // Lane of the result <- vector: the packing below leaves vector `ORDER[i]` in lane i.
-        let mut w = [_mm512_setzero_ps(); 8];
-        for i in 0..8 {
-            let (a, b) = (v[ORDER[2 * i]], v[ORDER[2 * i + 1]]);
-            w[i] = fold(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b));
-        }
-        for i in 0..4 {
-            let (a, b) = (w[2 * i], w[2 * i + 1]);
-            w[i] = fold(_mm512_shuffle_f32x4::<0b10_00_10_00>(a, b), _mm512_shuffle_f32x4::<0b11_01_11_01>(a, b));
-        }
-        for i in 0..2 {
-            let (a, b) = (w[2 * i], w[2 * i + 1]);
-            w[i] = fold(_mm512_shuffle_ps::<0b01_00_01_00>(a, b), _mm512_shuffle_ps::<0b11_10_11_10>(a, b));
-        }
-        fold(_mm512_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm512_shuffle_ps::<0b11_01_11_01>(w[0], w[1]))
-    })
-}
-
-/// Four consecutive vectors of `w` fill one 128-bit block each, and the last two steps spread a block's four vectors over
-/// neighbouring lanes: vector 4 j + i of this order ends in lane 4 i + j.
-const ORDER: [usize; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
 
 /// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
 impl Dot for Token<true> {

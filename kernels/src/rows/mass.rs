@@ -1,0 +1,125 @@
+//! Masses: a probability as the integer `round(pr * 2^52)`. Integers have no order, so a sum is the same however it is gathered.
+
+use super::vectors;
+use crate::simd::Simd;
+
+/// 2^52
+pub const ONE: f64 = 4_503_599_627_370_496.0;
+
+/// `round(pr * 2^52)`, half to even, for a probability in [0,1].
+#[inline(always)]
+pub fn mass(pr: f32) -> u64 {
+    // Adding 2^52 rounds to an integer, which then stands in the low bits; 2^52 itself carries into the exponent, to the same effect.
+    (f64::from(pr) * ONE + ONE).to_bits() - ONE.to_bits()
+}
+
+/// What a probability outside [0,1] counts as.
+#[inline(always)]
+pub fn bounded(pr: f32) -> f32 {
+    pr.clamp(0.0, 1.0)
+}
+
+/// Whether top-p keeps an entry, from the mass up to and with it: `f32(f32(prefix) - pr) < p`. Probabilities descend with the list, so
+/// this never turns true again once it was false, and any search finds the one cut.
+#[inline(always)]
+pub fn stays(prefix: u64, pr: f32, p: f32) -> bool {
+    // Exact: a division by a power of two.
+    prefix as f32 / ONE as f32 - pr < p
+}
+
+/// How many entries of a sorted list stay, given the mass before it.
+#[inline(always)]
+pub fn cut(probabilities: &[f32], before: u64, p: f32) -> usize {
+    let mut prefix = before;
+    for (j, &pr) in probabilities.iter().enumerate() {
+        let pr = bounded(pr);
+        // Stops before it could wrap: beyond 2^52 nothing stays.
+        prefix += mass(pr);
+        if !stays(prefix, pr, p) {
+            return j;
+        }
+    }
+    probabilities.len()
+}
+
+/// The sum of the masses of many probabilities, 16 at a time.
+///
+/// A mass has up to 53 bits; here it is three numbers, of 22, 22 and 8 bits, the lower two with a sign: the multiples of 2^-22, of 2^-44 and
+/// of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added as integers.
+pub struct Total<S: Simd> {
+    parts: [S::I32; 3],
+    /// How many numbers each lane of `parts` holds.
+    terms: u32,
+    sum: u64,
+}
+
+impl<S: Simd> Total<S> {
+    /// Nothing yet.
+    #[inline(always)]
+    pub fn new(s: S) -> Self {
+        Total { parts: [s.splat_i32(0); 3], terms: 0, sum: 0 }
+    }
+
+    /// Adds 16 probabilities, all in [0,1].
+    #[inline(always)]
+    pub fn add(&mut self, s: S, pr: S::F32) {
+        /// 1.5 * 2^23
+        const ROUND: f32 = 12_582_912.0;
+        /// 2^22, 2^44 and 2^52 over the unit of what was left before.
+        const STEPS: [f32; 3] = [4_194_304.0, 17_592_186_044_416.0, 4_503_599_627_370_496.0];
+        let round = s.splat(ROUND);
+        let mut left = pr;
+        for i in 0..3 {
+            let shifted = s.fma(left, s.splat(STEPS[i]), round);
+            self.parts[i] = s.add_i32(self.parts[i], s.sub_i32(s.bits(shifted), s.bits(round)));
+            left = s.fma(s.sub(shifted, round), s.splat(-1.0 / STEPS[i]), left);
+        }
+        self.terms += 1;
+        // 2^22 * 511 is the most that a lane holds.
+        if self.terms == 511 {
+            self.flush(s);
+        }
+    }
+
+    #[inline(always)]
+    fn flush(&mut self, s: S) {
+        for (part, shift) in self.parts.iter_mut().zip([30, 8, 0]) {
+            let mut lanes = [0; 16];
+            s.store_i32(*part, &mut lanes);
+            let sum: i64 = lanes.iter().map(|&lane| i64::from(lane)).sum();
+            self.sum = self.sum.wrapping_add_signed(sum << shift);
+            *part = s.splat_i32(0);
+        }
+        self.terms = 0;
+    }
+
+    /// The sum.
+    #[inline(always)]
+    pub fn get(mut self, s: S) -> u64 {
+        self.flush(s);
+        self.sum
+    }
+}
+
+/// The mass of a list of probabilities in any order.
+#[inline(never)]
+pub fn total<S: Simd>(s: S, probabilities: &[f32]) -> u64 {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut total = Total::new(s);
+            vectors(
+                probabilities.len(),
+                #[inline(always)]
+                |span| total.add(s, clamp(s, span.load(s, probabilities, 0.0))),
+            );
+            total.get(s)
+        },
+    )
+}
+
+/// [`bounded`] for 16.
+#[inline(always)]
+pub fn clamp<S: Simd>(s: S, pr: S::F32) -> S::F32 {
+    s.min(s.max(pr, s.splat(0.0)), s.splat(1.0))
+}

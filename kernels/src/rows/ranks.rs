@@ -1,0 +1,299 @@
+//! The race among sorted survivors too many to sort: only the ranks that can still win are located.
+//!
+//! A histogram over the values tells which ranks fall into which narrow range of probabilities. With the smallest noise of these ranks
+//! every range has a most and a least that its winner can score; the few ranges whose most reaches the greatest least are
+//! made lists, or split again.
+
+use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::race::{Noise, first_place, race};
+use super::select::{List, lanes, next_above};
+use super::softmax::Weights;
+use super::survivors::Above;
+use super::{Span, vectors};
+use crate::element::Element;
+use crate::simd::Simd;
+
+/// Ranges of a histogram.
+const BINS: usize = 1024;
+/// What is sorted rather than split.
+const FEW: usize = 4096;
+
+/// Which range a value falls into: the first holds the largest.
+#[derive(Clone, Copy)]
+struct Scale {
+    most: f32,
+    per_unit: f32,
+}
+
+/// 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits.
+const ROUND: f32 = 12_582_912.0;
+
+impl Scale {
+    fn new(least: f32, most: f32) -> Scale {
+        // Probabilities further down differ by nothing that counts; given ones end at 0.
+        let range = (most - least).min(100.0);
+        Scale { most, per_unit: (BINS - 1) as f32 / range }
+    }
+
+    #[inline(always)]
+    fn bins<S: Simd>(self, s: S, v: S::F32) -> S::I32 {
+        let at = s.mul(s.sub(s.splat(self.most), v), s.splat(self.per_unit));
+        let at = s.min(at, s.splat((BINS - 1) as f32));
+        s.sub_i32(s.bits(s.add(at, s.splat(ROUND))), s.splat_i32(ROUND.to_bits() as i32))
+    }
+
+    /// [`Scale::bins`] of one.
+    fn bin(self, value: f32) -> usize {
+        let at = (self.most - value) * self.per_unit;
+        let last = (BINS - 1) as f32;
+        let at = if at < last { at } else { last };
+        ((at + ROUND).to_bits() - ROUND.to_bits()) as usize
+    }
+
+    /// The largest value, up to `most`, that is in range `bin` or behind it; -inf if none is.
+    fn largest(self, bin: usize) -> f32 {
+        let (mut low, mut high) = (value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.most));
+        while low < high {
+            let middle = ((i64::from(low) + i64::from(high) + 1) >> 1) as i32;
+            if self.bin(ascending_to_value(middle)) >= bin { low = middle } else { high = middle - 1 }
+        }
+        ascending_to_value(low)
+    }
+}
+
+/// Survivors within a range of values.
+#[derive(Clone, Copy)]
+struct Part {
+    kept: Above,
+    most: f32,
+}
+
+impl Part {
+    #[inline(always)]
+    fn mask<S: Simd>(&mut self, s: S, v: S::F32, len: usize) -> S::Mask {
+        s.both(self.kept.mask(s, v, len), s.le(v, s.splat(self.most)))
+    }
+}
+
+/// How many, the least and the greatest.
+#[inline(never)]
+fn extent<S: Simd, T: Element>(s: S, row: &[T], mut part: Part) -> (usize, f32, f32) {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let (mut n, mut top, mut bottom) = (0, s.splat(f32::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |span| {
+                    let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                    let m = part.mask(s, v, span.len);
+                    n += s.mask_bits(m).count_ones() as usize;
+                    top = s.max(s.select(m, v, s.splat(f32::NEG_INFINITY)), top);
+                    let below = s.select(m, s.sub(s.splat(0.0), v), s.splat(f32::NEG_INFINITY));
+                    bottom = s.max(below, bottom);
+                },
+            );
+            (n, 0.0 - s.reduce_max(bottom), s.reduce_max(top))
+        },
+    )
+}
+
+#[inline(never)]
+fn collect<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, list: &mut List<'_>) -> usize {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut n = 0;
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |Span { at, len }| {
+                    let v = clean(s, Span { at, len }.load(s, row, T::NEG_INFINITY));
+                    let m = part.mask(s, v, len);
+                    n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32(at as i32)));
+                },
+            );
+            n
+        },
+    )
+}
+
+/// How many fall into each range; the last number counts all others.
+#[inline(never)]
+fn histogram<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, scale: Scale) -> [u32; BINS + 1] {
+    let mut counts = [0; BINS + 1];
+    s.vectorize(
+        #[inline(always)]
+        || {
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |span| {
+                    let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                    let m = part.mask(s, v, span.len);
+                    let mut bins = [0; 16];
+                    s.store_i32(s.select_i32(m, scale.bins(s, v), s.splat_i32(BINS as i32)), &mut bins);
+                    for bin in bins {
+                        counts[(bin as usize).min(BINS)] += 1;
+                    }
+                },
+            );
+        },
+    );
+    counts
+}
+
+/// The smallest noise of `n` places.
+#[inline(never)]
+fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, n: usize) -> f32 {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut least = s.splat(f32::NEG_INFINITY);
+            vectors(
+                n,
+                #[inline(always)]
+                |span| {
+                    let mut v = s.sub(s.splat(0.0), noise.at(s, span));
+                    if span.len < 16 {
+                        let inside = s.gt_i32(s.splat_i32(span.len as i32), lanes(s));
+                        v = s.select(inside, v, s.splat(f32::NEG_INFINITY));
+                    }
+                    least = s.max(v, least);
+                },
+            );
+            0.0 - s.reduce_max(least)
+        },
+    )
+}
+
+/// The place of a run of equals that wins, and its score.
+#[inline(never)]
+fn race_run<S: Simd>(s: S, n: usize, pr: f32, noise: &Noise<'_>) -> (usize, f32) {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            first_place(
+                s,
+                n,
+                #[inline(always)]
+                |span| s.div(s.splat(pr), noise.at(s, span)),
+            )
+        },
+    )
+}
+
+/// The index of the element equal to `value` that has `before` equals before it.
+#[inline(never)]
+fn nth_equal<S: Simd, T: Element>(s: S, row: &[T], value: f32, mut before: usize) -> usize {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            for at in (0..row.len()).step_by(16) {
+                let v = clean(s, Span { at, len: 16.min(row.len() - at) }.load(s, row, T::NEG_INFINITY));
+                let mut hits = s.mask_bits(s.eq(v, s.splat(value)));
+                if before < hits.count_ones() as usize {
+                    for _ in 0..before {
+                        hits &= hits - 1;
+                    }
+                    return at + hits.trailing_zeros() as usize;
+                }
+                before -= hits.count_ones() as usize;
+            }
+            0
+        },
+    )
+}
+
+/// The row, and who leads.
+pub struct Ranks<'a, T> {
+    /// The row.
+    pub row: &'a [T],
+    /// What probabilities come from.
+    pub weights: Weights,
+    /// By rank.
+    pub noise: Noise<'a>,
+    /// Who leads, at first the best.
+    pub token: usize,
+    /// With what.
+    pub score: f32,
+}
+
+impl<T: Element> Ranks<'_, T> {
+    fn meets(&mut self, token: usize, score: f32) {
+        if score > self.score {
+            (self.token, self.score) = (token, score);
+        }
+    }
+
+    /// Lets all survivors race.
+    #[inline(always)]
+    pub fn race<S: Simd>(&mut self, s: S, kept: Above, list: &mut List<'_>) {
+        self.part(s, Part { kept, most: f32::MAX }, 0, list);
+    }
+
+    /// The race of the survivors in a range of values, the first of which has the rank `first`.
+    #[inline(never)]
+    fn part<S: Simd>(&mut self, s: S, part: Part, first: usize, list: &mut List<'_>) {
+        let (n, least, most) = extent(s, self.row, part);
+        if n == 0 {
+            return;
+        }
+        if n <= FEW && n + 16 <= list.values.len() {
+            let n = collect(s, self.row, part, list);
+            list.sort(s, n);
+            self.weights.apply(s, &mut list.values[..n]);
+            let (place, score) = race(s, &list.values[..n], &self.noise.from(first));
+            return self.meets(list.indices[place] as usize, score);
+        }
+        if least == most {
+            let (place, score) = race_run(s, n, self.weights.of_one(s, most), &self.noise.from(first));
+            if score > self.score {
+                self.meets(nth_equal(s, self.row, most, place), score);
+            }
+            return;
+        }
+        let scale = Scale::new(least, most);
+        let counts = histogram(s, self.row, part, scale);
+        let limits = self.limits(s, scale, least, &counts, first);
+        let floor = limits.iter().fold(self.score, |floor, limit| if limit.0 > floor { limit.0 } else { floor });
+        let mut rank = first;
+        for bin in 0..BINS {
+            let floor = if self.score > floor { self.score } else { floor };
+            if counts[bin] > 0 && limits[bin].1 >= floor {
+                let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };
+                let kept = if low > part.kept.value { Above::from(low) } else { part.kept };
+                self.part(s, Part { kept, most: scale.largest(bin).min(part.most) }, rank, list);
+            }
+            rank += counts[bin] as usize;
+        }
+    }
+
+    /// The least and the most that the winner of each range can score.
+    #[inline(never)]
+    fn limits<S: Simd>(&self, s: S, scale: Scale, least: f32, counts: &[u32; BINS + 1], first: usize) -> [(f32, f32); BINS] {
+        let (mut lows, mut highs) = ([0.0; BINS], [0.0; BINS]);
+        // Half a range and what rounding may do to a limit.
+        let slack = scale.most.abs().max(least.abs()).min(1e30) * f32::EPSILON;
+        for bin in 0..BINS {
+            let limit = |bin: f32| scale.most - bin / scale.per_unit;
+            highs[bin] = (limit(bin as f32 - 0.51) + slack).min(scale.most);
+            lows[bin] = if bin == BINS - 1 { least } else { (limit(bin as f32 + 0.51) - slack).max(least) };
+        }
+        self.weights.apply(s, &mut highs);
+        self.weights.apply(s, &mut lows);
+        let mut limits = [(f32::NEG_INFINITY, f32::NEG_INFINITY); BINS];
+        let mut rank = first;
+        for bin in 0..BINS {
+            let n = counts[bin] as usize;
+            if n > 0 {
+                let noise = least_noise(s, &self.noise.from(rank), n);
+                let no_nan = |x: f32, otherwise: f32| if x.is_nan() { otherwise } else { x };
+                limits[bin] = (no_nan(lows[bin] / noise, f32::NEG_INFINITY), no_nan(highs[bin] / noise, f32::INFINITY));
+            }
+            rank += n;
+        }
+        limits
+    }
+}

@@ -1,0 +1,131 @@
+//! Survivors of a stage that are too many for a list: all above a value, and the first few equal to it.
+
+use super::key::clean;
+use super::select::{List, lanes};
+use super::{Span, vectors};
+use crate::element::Element;
+use crate::simd::Simd;
+
+/// A set of elements: those above `value`, and of those equal to it the first `ties`.
+#[derive(Clone, Copy, Debug)]
+pub struct Above {
+    /// The least value that is in.
+    pub value: f32,
+    /// How many of it are in, in index order.
+    pub ties: usize,
+}
+
+impl Above {
+    /// All elements.
+    pub const ALL: Above = Above::from(f32::NEG_INFINITY);
+
+    /// All elements from `value` on.
+    pub const fn from(value: f32) -> Above {
+        Above { value, ties: usize::MAX }
+    }
+
+    /// Which lanes are in, of the first `len`. Ties are used up on the way.
+    #[inline(always)]
+    pub fn mask<S: Simd>(&mut self, s: S, v: S::F32, len: usize) -> S::Mask {
+        let value = s.splat(self.value);
+        let mut m = s.le(value, v);
+        if len < 16 {
+            m = s.both(m, s.gt_i32(s.splat_i32(len as i32), lanes(s)));
+        }
+        if self.ties == usize::MAX {
+            return m;
+        }
+        let equal = s.both(m, s.eq(v, value));
+        let bits = s.mask_bits(equal);
+        let ties = bits.count_ones() as usize;
+        if ties <= self.ties {
+            self.ties -= ties;
+            return m;
+        }
+        let mut late = bits;
+        for _ in 0..self.ties {
+            late &= late - 1;
+        }
+        self.ties = 0;
+        let from = late.trailing_zeros() as i32;
+        s.differ(m, s.both(equal, s.gt_i32(lanes(s), s.splat_i32(from - 1))))
+    }
+
+    /// How many elements of a row are in.
+    #[inline(never)]
+    pub fn count<S: Simd, T: Element>(mut self, s: S, row: &[T]) -> usize {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let mut n = 0;
+                vectors(
+                    row.len(),
+                    #[inline(always)]
+                    |span| {
+                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                        n += s.mask_bits(self.mask(s, v, span.len)).count_ones() as usize;
+                    },
+                );
+                n
+            },
+        )
+    }
+
+    /// Copies what is in to `output`, with `fill` elsewhere.
+    #[inline(never)]
+    pub fn copy<S: Simd, T: Element>(mut self, s: S, row: &[T], fill: f32, output: &mut [f32]) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                vectors(
+                    row.len(),
+                    #[inline(always)]
+                    |span| {
+                        let v = span.load(s, row, T::NEG_INFINITY);
+                        let m = self.mask(s, clean(s, v), span.len);
+                        span.store(s, s.select(m, v, s.splat(fill)), output);
+                    },
+                );
+            },
+        )
+    }
+}
+
+/// Walks the survivors in index order, as many at a time as `list` takes at once: calls `piece` with their number.
+#[inline(always)]
+pub fn pieces<S: Simd, T: Element>(
+    s: S,
+    row: &[T],
+    mut above: Above,
+    list: &mut List<'_>,
+    mut piece: impl FnMut(&mut List<'_>, usize),
+) {
+    const PIECE: usize = 512;
+    for (i, part) in row.chunks(PIECE).enumerate() {
+        let n = collect(s, part, i * PIECE, &mut above, list);
+        if n > 0 {
+            piece(list, n);
+        }
+    }
+}
+
+/// Makes a list of the survivors of a part of the row that starts at `start`.
+#[inline(never)]
+fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, above: &mut Above, list: &mut List<'_>) -> usize {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut n = 0;
+            vectors(
+                part.len(),
+                #[inline(always)]
+                |Span { at, len }| {
+                    let v = clean(s, Span { at, len }.load(s, part, T::NEG_INFINITY));
+                    let m = above.mask(s, v, len);
+                    n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32((start + at) as i32)));
+                },
+            );
+            n
+        },
+    )
+}

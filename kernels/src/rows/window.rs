@@ -1,0 +1,249 @@
+//! Where top-p cuts: by windows of values, for lists longer than what is worth sorting and for rows longer than any list.
+//!
+//! A window of values holds the cut if its largest entry stays and its smallest does not. What lies above it matters only by its mass, an
+//! integer sum in any order; what lies in it is sorted. A first window comes from a sample of the row, and whatever
+//! it turns out to be narrows down where the next one has to be.
+
+use super::blocks::{count, range};
+use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::mass::{ONE, Total, bounded, clamp, cut, mass, stays, total};
+use super::select::{List, lanes, next_above};
+use super::softmax::Weights;
+use super::survivors::Above;
+use super::{Span, vectors};
+use crate::element::Element;
+use crate::simd::Simd;
+
+/// The largest value down to which the weights of `values` sum up to `part` of their whole: nearly, it is a guess.
+#[inline(never)]
+fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32) -> f32 {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let (mut low, mut high) = range(s, values);
+            let whole = weight_from(s, values, weights, f32::NEG_INFINITY);
+            let target = whole * part;
+            let mut reached = whole;
+            while reached - target > 1e-3 * target && i64::from(high) - i64::from(low) > 1 {
+                let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+                let found = weight_from(s, values, weights, ascending_to_value(middle));
+                if found >= target {
+                    (low, reached) = (middle, found);
+                } else {
+                    high = middle;
+                }
+            }
+            ascending_to_value(low)
+        },
+    )
+}
+
+/// The sum of the weights of values from `bound` on.
+#[inline(always)]
+fn weight_from<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: f32) -> f32 {
+    let (bound, mut sum) = (s.splat(bound), s.splat(0.0));
+    vectors(
+        values.len(),
+        #[inline(always)]
+        |span| {
+            let m = s.le(bound, span.load(s, values, f32::NAN));
+            sum = s.add(sum, s.select(m, span.load(s, weights, 0.0), s.splat(0.0)));
+        },
+    );
+    s.reduce_add(sum)
+}
+
+impl List<'_> {
+    /// The nucleus among the first `n`, at most half of the list, if its end is there: sorts it to the front and returns its length.
+    /// `whole` says that there is nothing else.
+    #[inline(always)]
+    pub fn nucleus<S: Simd>(&mut self, s: S, n: usize, whole: bool, weights: &Weights, p: f32) -> Option<usize> {
+        let half = self.values.len() / 2;
+        let (values, e) = self.values.split_at_mut(half);
+        e[..n].copy_from_slice(&values[..n]);
+        weights.apply(s, &mut e[..n]);
+        let all = total(s, &e[..n]);
+        let mut kept = n;
+        if n > 256 {
+            // What p takes, were the sums exact, and a little more.
+            let wanted = f64::from(p) * ONE / all as f64;
+            let least = if wanted < 0.99 { quantile(s, &values[..n], &e[..n], wanted as f32 * 1.002) } else { f32::NEG_INFINITY };
+            kept = count(s, &values[..n], least);
+            if kept < n {
+                self.cut(s, n, kept);
+            }
+        }
+        self.sort(s, kept);
+        let (values, e) = self.values.split_at_mut(half);
+        e[..kept].copy_from_slice(&values[..kept]);
+        weights.apply(s, &mut e[..kept]);
+        let found = cut(&e[..kept], 0, p);
+        (found < kept || (whole && kept == n)).then_some(found)
+    }
+}
+
+/// The question where top-p cuts a row, or the part of one that is below what has the mass `before`.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// What probabilities come from.
+    pub weights: &'a Weights,
+    /// Top-p.
+    pub p: f32,
+    /// The mass of what is larger than the row.
+    pub before: u64,
+    /// About the sum of the probabilities of the row.
+    pub whole: f32,
+}
+
+/// What a pass with a window found.
+struct Seen {
+    /// The mass of all elements above the window.
+    above: u64,
+    /// The largest element that is not.
+    top: f32,
+    /// The elements in the window, if half of the list has room for them.
+    inside: Option<usize>,
+}
+
+/// One pass over the row with the window from `least` to `most`.
+#[inline(never)]
+fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, most: f32, list: &mut List<'_>) -> Seen {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let (most, lowest) = (s.splat(most), s.splat(f32::NEG_INFINITY));
+            let room = list.values.len() / 2;
+            let mut above = Total::new(s);
+            let mut top = lowest;
+            let (mut n, mut fits) = (0, true);
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |Span { at, len }| {
+                    let v = clean(s, Span { at, len }.load(s, row, T::NEG_INFINITY));
+                    let higher = s.lt(most, v);
+                    above.add(s, s.select(higher, clamp(s, weights.of(s, v)), s.splat(0.0)));
+                    top = s.max(s.select(higher, lowest, v), top);
+                    let m = s.differ(Above::from(least).mask(s, v, len), higher);
+                    if n + 16 <= room {
+                        n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32(at as i32)));
+                    } else {
+                        fits &= s.mask_bits(m) == 0;
+                    }
+                },
+            );
+            Seen { above: above.get(s), top: s.reduce_max(top), inside: fits.then_some(n) }
+        },
+    )
+}
+
+/// A window that a sample of the row suggests: where its weights reach p, give or take a little.
+#[inline(never)]
+fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut List<'_>) -> (f32, f32) {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let vectors = row.len() / 16;
+            let half = list.values.len() / 2;
+            let (values, e) = list.values.split_at_mut(half);
+            let taken = vectors.min(half / 16);
+            for i in 0..taken {
+                let v = Span { at: (i * vectors / taken) * 16, len: 16 }.load(s, row, T::NEG_INFINITY);
+                Span { at: 16 * i, len: 16 }.store(s, clean(s, v), values);
+            }
+            let (values, e) = (&values[..16 * taken], &mut e[..16 * taken]);
+            e.copy_from_slice(values);
+            asked.weights.apply(s, e);
+            let part = (f64::from(asked.p) - asked.before as f64 / ONE) as f32 / asked.whole;
+            let least = if part < 0.98 { quantile(s, values, e, part * 1.015) } else { f32::NEG_INFINITY };
+            (least, quantile(s, values, e, part * 0.985).max(least))
+        },
+    )
+}
+
+/// The middle of two numbers in the order of all numbers.
+fn between(low: f32, high: f32) -> f32 {
+    ascending_to_value(((i64::from(value_to_ascending(low)) + i64::from(value_to_ascending(high))) >> 1) as i32)
+}
+
+/// Where top-p cuts a row of at least 16 elements; `None` where all of it stays.
+#[inline(never)]
+pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list: &mut List<'_>) -> Option<Above> {
+    let Question { weights, p, before, .. } = asked;
+    // All above `high` stay; the cut is not below `low`.
+    let (mut low, mut high) = (f32::NEG_INFINITY, f32::MAX);
+    let (mut least, mut most) = guess(s, row, &asked, list);
+    loop {
+        let Seen { above, top, inside } = look(s, row, weights, least, most, list);
+        let before = before.saturating_add(above);
+        let pr = bounded(weights.of_one(s, top));
+        if !stays(before.saturating_add(mass(pr)), pr, p) {
+            low = next_above(most);
+            if low > high {
+                return Some(Above::from(low));
+            }
+            (least, most) = (between(low, high), high);
+            continue;
+        }
+        high = top;
+        let end = match inside {
+            Some(0) => None,
+            Some(n) => list.end(s, n, Question { before, ..asked }),
+            None if least == most => {
+                let run = Above::from(top).count(s, row) - Above::from(next_above(top)).count(s, row);
+                run_end(run, before, pr, p).map(|ties| Above { value: top, ties })
+            }
+            None => {
+                // The largest of it stays: from there on half as many numbers.
+                (least, most) = (next_above(between(least, high)).min(high), high);
+                continue;
+            }
+        };
+        if end.is_some() {
+            return end;
+        }
+        if least <= low {
+            return None;
+        }
+        high = high.min(ascending_to_value(value_to_ascending(least) - 1));
+        (least, most) = (between(low, high), high);
+    }
+}
+
+/// How many of `n` equal entries stay, if not all do.
+fn run_end(n: usize, before: u64, pr: f32, p: f32) -> Option<usize> {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = (low + high) / 2;
+        let prefix = before.saturating_add(mass(pr).saturating_mul(middle as u64 + 1));
+        if stays(prefix, pr, p) { low = middle + 1 } else { high = middle }
+    }
+    (low < n).then_some(low)
+}
+
+impl List<'_> {
+    /// The end of the nucleus among the first `n`, at most half of the list, if it is there. The first stays.
+    #[inline(always)]
+    fn end<S: Simd>(&mut self, s: S, n: usize, asked: Question<'_>) -> Option<Above> {
+        /// What is sorted at once.
+        const FEW: usize = 1024;
+        let half = self.values.len() / 2;
+        let (values, e) = self.values.split_at_mut(half);
+        if n > FEW && half > 2 * FEW {
+            e[..n].copy_from_slice(&values[..n]);
+            asked.weights.apply(s, &mut e[..n]);
+            let whole = (total(s, &e[..n]) as f64 / ONE) as f32;
+            let (_, indices) = self.indices.split_at_mut(half);
+            return flat_cut(s, &values[..n], Question { whole, ..asked }, &mut List { values: e, indices });
+        }
+        self.sort(s, n);
+        let (values, e) = self.values.split_at_mut(half);
+        let (values, e) = (&values[..n], &mut e[..n]);
+        e.copy_from_slice(values);
+        asked.weights.apply(s, e);
+        let kept = cut(e, asked.before, asked.p);
+        let value = values[kept.max(1) - 1];
+        let ties = values[..kept].iter().filter(|&&v| v == value).count();
+        (kept < n).then_some(Above { value, ties })
+    }
+}

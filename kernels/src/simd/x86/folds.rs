@@ -1,0 +1,113 @@
+//! Reductions of 16 vectors at once: each step folds the two halves of a pair of vectors and packs the pair into one.
+
+use core::arch::x86_64::*;
+
+macro_rules! hw {
+    ($e:expr) => {
+        // SAFETY: whoever has such vectors has the token that proves their instruction set.
+        unsafe { $e }
+    };
+}
+
+/// Four consecutive vectors fill one 128-bit block each, and the last two steps spread a block's four vectors over neighbouring
+/// lanes: vector 4 j + i of this order ends in lane 4 i + j.
+const ORDER: [usize; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
+
+/// The trees of `reduce_add`.
+#[inline(always)]
+pub fn sums512(v: [__m512; 16]) -> __m512 {
+    hw!({
+        let mut w = [_mm512_setzero_ps(); 8];
+        for i in 0..8 {
+            let (a, b) = (v[ORDER[2 * i]], v[ORDER[2 * i + 1]]);
+            w[i] = _mm512_add_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b));
+        }
+        for i in 0..4 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            w[i] = _mm512_add_ps(_mm512_shuffle_f32x4::<0b10_00_10_00>(a, b), _mm512_shuffle_f32x4::<0b11_01_11_01>(a, b));
+        }
+        for i in 0..2 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            w[i] = _mm512_add_ps(_mm512_shuffle_ps::<0b01_00_01_00>(a, b), _mm512_shuffle_ps::<0b11_10_11_10>(a, b));
+        }
+        _mm512_add_ps(_mm512_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm512_shuffle_ps::<0b11_01_11_01>(w[0], w[1]))
+    })
+}
+
+/// Maxima have no order to keep: a blend, which any port can do, stands for one shuffle of each step but the last.
+#[inline(always)]
+pub fn maxima512(v: [__m512; 16]) -> __m512 {
+    hw!({
+        let other_blocks = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
+        let mut w = [_mm512_setzero_ps(); 8];
+        for i in 0..8 {
+            // The second step interleaves its blocks: the inner two of four change places.
+            let (a, b) = (v[ORDER[4 * (i / 2) + i % 2]], v[ORDER[4 * (i / 2) + i % 2 + 2]]);
+            w[i] = _mm512_max_ps(_mm512_mask_blend_ps(0xFF00, a, b), _mm512_shuffle_f32x4::<0b01_00_11_10>(a, b));
+        }
+        for i in 0..4 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            w[i] = _mm512_max_ps(_mm512_mask_blend_ps(0xF0F0, a, b), _mm512_permutex2var_ps(a, other_blocks, b));
+        }
+        for i in 0..2 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            w[i] = _mm512_max_ps(_mm512_mask_blend_ps(0xCCCC, a, b), _mm512_shuffle_ps::<0b01_00_11_10>(a, b));
+        }
+        _mm512_max_ps(_mm512_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm512_shuffle_ps::<0b11_01_11_01>(w[0], w[1]))
+    })
+}
+
+/// Vector `HALF_ORDER[i]` of eight ends in lane i.
+const HALF_ORDER: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
+
+/// [`sums512`] on two registers a vector.
+#[inline(always)]
+pub fn sums256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
+    hw!({
+        let mut folded = [_mm256_setzero_ps(); 2];
+        for half in 0..2 {
+            let mut w = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
+                let a = v[8 * half + HALF_ORDER[i]];
+                w[i] = _mm256_add_ps(a[0], a[1]);
+            }
+            for i in 0..4 {
+                let (a, b) = (w[2 * i], w[2 * i + 1]);
+                w[i] = _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+            for i in 0..2 {
+                let (a, b) = (w[2 * i], w[2 * i + 1]);
+                w[i] = _mm256_add_ps(_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b));
+            }
+            let (a, b) = (w[0], w[1]);
+            folded[half] = _mm256_add_ps(_mm256_shuffle_ps::<0b10_00_10_00>(a, b), _mm256_shuffle_ps::<0b11_01_11_01>(a, b));
+        }
+        folded
+    })
+}
+
+/// [`maxima512`] on two registers a vector.
+#[inline(always)]
+pub fn maxima256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
+    hw!({
+        let mut folded = [_mm256_setzero_ps(); 2];
+        for half in 0..2 {
+            let mut w = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
+                let a = v[8 * half + HALF_ORDER[i]];
+                w[i] = _mm256_max_ps(a[0], a[1]);
+            }
+            for i in 0..4 {
+                let (a, b) = (w[2 * i], w[2 * i + 1]);
+                w[i] = _mm256_max_ps(_mm256_blend_ps::<0xF0>(a, b), _mm256_permute2f128_ps::<0x21>(a, b));
+            }
+            for i in 0..2 {
+                let (a, b) = (w[2 * i], w[2 * i + 1]);
+                w[i] = _mm256_max_ps(_mm256_blend_ps::<0xCC>(a, b), _mm256_shuffle_ps::<0b01_00_11_10>(a, b));
+            }
+            let (a, b) = (w[0], w[1]);
+            folded[half] = _mm256_max_ps(_mm256_shuffle_ps::<0b10_00_10_00>(a, b), _mm256_shuffle_ps::<0b11_01_11_01>(a, b));
+        }
+        folded
+    })
+}
