@@ -7,7 +7,7 @@ use std::hint::black_box;
 use tilekern::kernels::dispatch::{Isa, Kernel, Level};
 use tilekern::kernels::pack::{Packed, pack_i8, packed_bytes};
 use tilekern::kernels::simd::{Dot, Simd};
-use tilekern::kernels::tiles::{Activations, Matmul, Sink, Tiled, matmul_words};
+use tilekern::kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, Sink, Tiled, row_words};
 
 /// Nothing but dot instructions: 24 chains in registers.
 struct Bare {
@@ -22,7 +22,7 @@ impl Kernel for Bare {
     type Output = i32;
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> i32 {
-        let (x, w) = (s.splat_quad(&s.pack_quad(self.x)), s.load_weights(&self.w));
+        let (x, w) = (s.splat_quad(&s.pack_quad(self.x)), s.weights(&self.w));
         let mut acc = [s.splat_i32(0); CHAINS];
         for _ in 0..self.steps {
             for acc in &mut acc {
@@ -56,9 +56,11 @@ fn tiled<const MR: usize, const NV: usize, const KC: usize>(c: &mut Criterion, l
         let weights = Packed::new(&packed).unwrap().expert(0);
         let panels = weights.len();
         let mut out = vec![[0; 16]; m * panels];
-        let mut words = aligned_vec::avec![[64] | 0u64; matmul_words(k).unwrap()];
+        let mut rows = aligned_vec::avec![[64] | 0u64; m * row_words(k).unwrap()];
+        let mut words = aligned_vec::avec![[64] | 0u64; MATMUL_WORDS];
         let mut run = || {
-            let x = Activations { data: &x, stride: k, rows: m };
+            level.run(PackRows { x: Activations { data: &x, stride: k, rows: m }, k, words: &mut rows });
+            let x = PackedRows::new(&rows, k, m);
             let sink = Store { out: &mut out, panels };
             level.run(Tiled::<_, MR, NV, KC>(Matmul { x, weights, panels: 0..panels, words: &mut words, sink }));
             out[m * panels - 1][0]
@@ -85,16 +87,16 @@ fn bench(c: &mut Criterion) {
         group.finish();
         match level.isa() {
             Isa::Avx512 | Isa::Avx512Vnni => {
-                tiled::<4, 4, 4096>(c, level, &shapes);
-                tiled::<6, 4, 4096>(c, level, &shapes);
-                tiled::<8, 3, 4096>(c, level, &shapes);
-                tiled::<6, 2, 4096>(c, level, &shapes);
-                tiled::<6, 4, 1024>(c, level, &shapes);
+                tiled::<4, 4, 256>(c, level, &shapes);
+                tiled::<4, 4, 512>(c, level, &shapes);
+                tiled::<6, 2, 512>(c, level, &shapes);
+                tiled::<6, 4, 256>(c, level, &shapes);
+                tiled::<6, 4, 512>(c, level, &shapes);
             }
             _ => {
-                tiled::<2, 1, 4096>(c, level, &shapes);
-                tiled::<3, 1, 4096>(c, level, &shapes);
-                tiled::<4, 1, 4096>(c, level, &shapes);
+                tiled::<2, 1, 512>(c, level, &shapes);
+                tiled::<3, 1, 512>(c, level, &shapes);
+                tiled::<4, 1, 512>(c, level, &shapes);
                 tiled::<4, 1, 1024>(c, level, &shapes);
             }
         }

@@ -148,6 +148,27 @@ unsafe impl<'a, T: Pod + Send> Split for PerWorker<'a, T> {
     }
 }
 
+/// Slices of which every row, instead of every worker, has one.
+pub(crate) struct ByRow<'a, T>(pub PerWorker<'a, T>);
+
+// SAFETY: the slices are disjoint.
+unsafe impl<'a, T: Pod + Send> Split for ByRow<'a, T> {
+    type Part = &'a mut [T];
+    unsafe fn part(&self, row: usize, _worker: usize) -> &'a mut [T] {
+        // SAFETY: no other part of the row lives.
+        unsafe { self.0.worker(row) }
+    }
+}
+
+// SAFETY: as what is behind the reference.
+unsafe impl<S: Split> Split for &S {
+    type Part = S::Part;
+    unsafe fn part(&self, row: usize, worker: usize) -> Self::Part {
+        // SAFETY: the caller's promise is the same.
+        unsafe { (**self).part(row, worker) }
+    }
+}
+
 /// A tensor `[n]` or `[n,1]` of which every row has one element.
 pub(crate) struct Column<'a, T>(pub TensorMut<'a, T>);
 
@@ -257,6 +278,29 @@ pub(crate) fn blocks<'a, P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
         body(block, unsafe { scratch.worker(worker) });
     };
     match rows.div_ceil(cut.rows) * across {
+        0 => {}
+        1 => task(0, 0),
+        tasks => pool.run(tasks, &task),
+    }
+}
+
+/// Calls `body` for some rows of a matrix, `columns` columns at a time, with a part of the worker.
+pub(crate) fn strips<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
+    pool: &P,
+    rows: Range<usize>,
+    columns: usize,
+    matrix: &'a TensorMut<'a, T>,
+    parts: &S,
+    body: impl Fn(Block<'a, T>, S::Part) + Sync,
+) {
+    let (all, _) = matrix.dims().last();
+    let task = |index: usize, worker: usize| {
+        let column = index * columns;
+        let block = Block { matrix, rows: rows.clone(), columns: column..all.min(column + columns) };
+        // SAFETY: tasks of one worker follow each other, and the part, which is the worker's, ends with the task.
+        body(block, unsafe { parts.part(index, worker) });
+    };
+    match all.div_ceil(columns) {
         0 => {}
         1 => task(0, 0),
         tasks => pool.run(tasks, &task),

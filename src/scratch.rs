@@ -120,6 +120,12 @@ impl<'a, T: Pod> PerWorker<'a, T> {
         PerWorker { base: slice.as_mut_ptr().cast(), pitch: 0, len: slice.len(), workers: 1, memory: PhantomData }
     }
 
+    /// Neighbouring slices of `len` elements.
+    pub fn over(all: &'a mut [T], len: usize) -> PerWorker<'a, T> {
+        let workers = all.len() / len.max(1);
+        PerWorker { base: all.as_mut_ptr().cast(), pitch: len * size_of::<T>(), len, workers, memory: PhantomData }
+    }
+
     /// The slice of one worker.
     ///
     /// # Safety

@@ -275,7 +275,7 @@ typedef struct tk_decoder_layer_args {
   const struct tk_tensor *w2;
   /// f32[H]
   const struct tk_tensor *w2_scale;
-  /// TK_FORMAT_PACKED
+  /// TK_FORMAT_PACKED, or TK_FORMAT_ND or TK_FORMAT_NZ, packed again in every call
   int32_t weight_format;
   /// Query heads
   int64_t heads;

@@ -12,7 +12,9 @@
 //! 64, N16 is N rounded up to 16, both filled with zeros. A quad of k of one panel is one 64-byte vector, 16 of them one AMX tile.
 //! Everything is little-endian; the owner aligns to 64 bytes for speed, and any alignment is accepted.
 
+use crate::dispatch::Kernel;
 use crate::reference::quantize;
+use crate::simd::Dot;
 
 /// Bytes before the first panel.
 pub const HEADER: usize = 64;
@@ -134,6 +136,13 @@ pub struct Panels<'a> {
 }
 
 impl<'a> Panels<'a> {
+    /// Panels of `n` columns of depth `k` that were packed apart from a weight: [`panel_vectors`]`(k)` for each, and their sums.
+    pub fn new(weights: &'a [[i8; 64]], sums: &'a [[i8; 64]], k: usize, n: usize) -> Panels<'a> {
+        let quads = panel_vectors(k);
+        let count = n.div_ceil(16);
+        Panels { weights: &weights[..count * quads], sums: &sums[..count], quads, k, n }
+    }
+
     /// Columns.
     pub fn n(&self) -> usize {
         self.n
@@ -160,6 +169,12 @@ impl<'a> Panels<'a> {
         &self.weights[p * self.quads..][..self.quads]
     }
 
+    /// The quads of panel `p`, and behind them the later panels.
+    #[inline(always)]
+    pub fn from_panel(&self, p: usize) -> &'a [[i8; 64]] {
+        &self.weights[p * self.quads..]
+    }
+
     /// The column sums of panel `p`.
     #[inline(always)]
     pub fn sums(&self, p: usize) -> [i32; 16] {
@@ -167,7 +182,7 @@ impl<'a> Panels<'a> {
     }
 }
 
-/// Packs one expert `[k][n]` of int8 weights, header included. `out` is exactly [`packed_bytes`] long.
+/// Packs `[k][n]` of int8 weights of one expert, header included. `out` is exactly [`packed_bytes`] long.
 ///
 /// ```
 /// use tilekern_kernels::pack::{Packed, pack_i8, packed_bytes};
@@ -181,7 +196,8 @@ impl<'a> Panels<'a> {
 pub fn pack_i8(out: &mut [i8], k: usize, n: usize, weight: impl Fn(usize, usize) -> i8) {
     let sizes = Sizes { experts: 1, k, n };
     write_header(out, sizes, Source::I8);
-    pack_expert(&mut out[HEADER..], sizes, weight);
+    let (panels, sums) = out[HEADER..].as_chunks_mut().0.split_at_mut(sizes.panels() * sizes.quads());
+    pack_columns(panels, sums, k, n, weight);
 }
 
 /// As [`pack_i8`] from floats, each output channel (column) quantised as a row is: its scale goes to `scales[n]`.
@@ -196,11 +212,118 @@ pub fn pack_i8(out: &mut [i8], k: usize, n: usize, weight: impl Fn(usize, usize)
 pub fn pack_floats(out: &mut [i8], k: usize, n: usize, weight: impl Fn(usize, usize) -> f32, scales: &mut [f32]) {
     let sizes = Sizes { experts: 1, k, n };
     write_header(out, sizes, Source::I8);
+    let (panels, sums) = out[HEADER..].as_chunks_mut().0.split_at_mut(sizes.panels() * sizes.quads());
+    quantize_columns(panels, sums, k, n, weight, scales);
+}
+
+/// Writes the header of a packed `[experts][k][n]`: the first [`HEADER`] bytes of `out`.
+pub fn pack_header(out: &mut [i8], [experts, k, n]: [usize; 3], source: Source) {
+    write_header(out, Sizes { experts, k, n }, source);
+}
+
+/// Vectors of 64 bytes of a panel of depth `k`, without its sums.
+pub const fn panel_vectors(k: usize) -> usize {
+    k.div_ceil(64) * 16
+}
+
+/// Packs `n` neighbouring columns: `panels` holds [`panel_vectors`] for each 16 of them, `sums` one.
+pub fn pack_columns(panels: &mut [[i8; 64]], sums: &mut [[i8; 64]], k: usize, n: usize, weight: impl Fn(usize, usize) -> i8) {
+    for (p, (panel, sums)) in panels.chunks_exact_mut(panel_vectors(k)).zip(sums).enumerate() {
+        let mut total = [0i32; 16];
+        for (q, vector) in panel.iter_mut().enumerate() {
+            for (i, byte) in vector.iter_mut().enumerate() {
+                let (column, row) = (16 * p + i / 4, 4 * q + i % 4);
+                *byte = if column < n && row < k { weight(row, column) } else { 0 };
+                total[i / 4] += i32::from(*byte);
+            }
+        }
+        *sums = bytemuck::cast(total);
+    }
+}
+
+/// As [`pack_columns`] from floats, each column quantised as a row is.
+pub fn quantize_columns(
+    panels: &mut [[i8; 64]],
+    sums: &mut [[i8; 64]],
+    k: usize,
+    n: usize,
+    weight: impl Fn(usize, usize) -> f32,
+    scales: &mut [f32],
+) {
     for column in 0..n {
         scales[column] = crate::reference::quantize_scale(k, |i| weight(i, column));
     }
     let scales = &*scales;
-    pack_expert(&mut out[HEADER..], sizes, |i, column| quantize(weight(i, column), scales[column]));
+    pack_columns(panels, sums, k, n, |i, column| quantize(weight(i, column), scales[column]));
+}
+
+/// Packs neighbouring columns of int8 weights that lie row by row.
+pub struct PackStrip<'a> {
+    /// From the first element of the strip.
+    pub data: &'a [i8],
+    /// Elements from row to row.
+    pub pitch: usize,
+    /// Rows.
+    pub k: usize,
+    /// Columns.
+    pub n: usize,
+    /// [`panel_vectors`]`(k)` for each 16 columns.
+    pub panels: &'a mut [[i8; 64]],
+    /// One for each 16 columns.
+    pub sums: &'a mut [[i8; 64]],
+}
+
+/// Rows of a strip between a request and its use.
+const AHEAD: usize = 32;
+
+impl Kernel for PackStrip<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let PackStrip { data, pitch, k, n, panels, sums } = self;
+        let vectors = panel_vectors(k);
+        let (full, left) = (n / 16, n % 16);
+        let mut lanes = [0; 16];
+        s.store_i32(s.start(s.splat_i32(1)), &mut lanes);
+        // An activation that counts as 1: a token may add something of its own for each weight, here the negative of `lanes`.
+        let one = s.splat_quad(&s.pack_quad([(1 + lanes[0]) as i8; 4]));
+        sums.fill([0; 64]);
+        for q in 0..vectors {
+            let rows = (4 * q).min(k)..(4 * q + 4).min(k);
+            for row in rows.clone() {
+                if let Some(coming) = data.get((row + AHEAD) * pitch..).filter(|_| row + AHEAD < k) {
+                    for line in coming[..coming.len().min(n)].as_chunks::<64>().0 {
+                        s.prefetch(line);
+                    }
+                }
+            }
+            for p in 0..full + usize::from(left > 0) {
+                let to = &mut panels[p * vectors + q];
+                let mut four = [[0; 16]; 4];
+                if p < full && rows.len() == 4 {
+                    let mut row: [&[i8; 16]; 4] = [&[0; 16]; 4];
+                    for i in 0..4 {
+                        let at = (4 * q + i) * pitch + 16 * p;
+                        if let Some(sixteen) = data[at..at + 16].first_chunk() {
+                            row[i] = sixteen;
+                        }
+                    }
+                    s.interleave(row, to);
+                } else {
+                    let columns = if p < full { 16 } else { left };
+                    for (i, row) in rows.clone().enumerate() {
+                        four[i][..columns].copy_from_slice(&data[row * pitch + 16 * p..][..columns]);
+                    }
+                    s.interleave([&four[0], &four[1], &four[2], &four[3]], to);
+                }
+                let mut total: [i32; 16] = bytemuck::cast(sums[p]);
+                let sum = s.dot(s.load_i32(&total), one, s.weights(to));
+                s.store_i32(sum, &mut total);
+                sums[p] = bytemuck::cast(total);
+            }
+        }
+    }
 }
 
 fn write_header(out: &mut [i8], sizes: Sizes, source: Source) {
@@ -212,20 +335,4 @@ fn write_header(out: &mut [i8], sizes: Sizes, source: Source) {
         head[at..at + 8].copy_from_slice(&(size as u64).to_le_bytes());
     }
     out[..HEADER].copy_from_slice(bytemuck::cast_slice(&head));
-}
-
-fn pack_expert(out: &mut [i8], sizes: Sizes, weight: impl Fn(usize, usize) -> i8) {
-    let vectors = out.as_chunks_mut::<64>().0;
-    let (weights, sums) = vectors.split_at_mut(sizes.panels() * sizes.quads());
-    for (p, (panel, sums)) in weights.chunks_exact_mut(sizes.quads()).zip(sums).enumerate() {
-        let mut total = [0i32; 16];
-        for (q, vector) in panel.iter_mut().enumerate() {
-            for (i, byte) in vector.iter_mut().enumerate() {
-                let (column, row) = (16 * p + i / 4, 4 * q + i % 4);
-                *byte = if column < sizes.n && row < sizes.k { weight(row, column) } else { 0 };
-                total[i / 4] += i32::from(*byte);
-            }
-        }
-        *sums = bytemuck::cast(total);
-    }
 }

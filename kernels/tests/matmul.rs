@@ -3,10 +3,10 @@
 mod common;
 use common::{Random, levels};
 use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::pack::{HEADER, Packed, pack_floats, pack_i8, packed_bytes};
+use tilekern_kernels::pack::{HEADER, PackStrip, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::simd::Simd;
-use tilekern_kernels::tiles::{Activations, Matmul, Sink, Tiled, matmul_words};
+use tilekern_kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, Sink, Tiled, row_words};
 
 /// Sums by row and column; every place is written once.
 struct Collect<'a> {
@@ -47,15 +47,20 @@ impl Case {
     }
 
     fn check<const MR: usize, const NV: usize, const KC: usize>(&self, level: Level) {
-        let (mut out, mut words) = (vec![None; self.m * self.n], vec![u64::MAX / 3; matmul_words(self.k).unwrap()]);
-        level.run(Tiled::<_, MR, NV, KC>(self.call(&mut out, &mut words)));
+        let out = self.run(level, |call| level.run(Tiled::<_, MR, NV, KC>(call)));
         assert!(out == self.expected, "{level:?} {MR}x{}x{KC}: {}x{}x{}", 16 * NV, self.m, self.k, self.n);
     }
 
-    fn call<'a>(&'a self, out: &'a mut [Option<i32>], words: &'a mut [u64]) -> Matmul<'a, Collect<'a>> {
-        let weights = Packed::new(&self.packed).unwrap().expert(0);
+    fn run(&self, level: Level, run: impl Fn(Matmul<'_, Collect<'_>>)) -> Vec<Option<i32>> {
+        let mut out = vec![None; self.m * self.n];
+        let mut rows = vec![u64::MAX / 5; self.m * row_words(self.k).unwrap()];
         let x = Activations { data: &self.x, stride: self.k + 3, rows: self.m };
-        Matmul { x, weights, panels: 0..weights.len(), words, sink: Collect { out, n: self.n } }
+        level.run(PackRows { x, k: self.k, words: &mut rows });
+        let weights = Packed::new(&self.packed).unwrap().expert(0);
+        let x = PackedRows::new(&rows, self.k, self.m);
+        let words = &mut vec![u64::MAX / 3; MATMUL_WORDS];
+        run(Matmul { x, weights, panels: 0..weights.len(), words, sink: Collect { out: &mut out, n: self.n } });
+        out
     }
 }
 
@@ -66,11 +71,11 @@ fn every_tile_gives_the_exact_sums() {
     {
         let case = Case::new(&mut random, m, k, n);
         for level in levels() {
-            case.check::<1, 1, 4>(level);
+            case.check::<1, 1, 64>(level);
             case.check::<3, 2, 64>(level);
-            case.check::<4, 1, 32>(level);
-            case.check::<6, 4, 16>(level);
-            case.check::<8, 3, 20>(level);
+            case.check::<4, 1, 128>(level);
+            case.check::<6, 4, 64>(level);
+            case.check::<8, 3, 192>(level);
         }
     }
 }
@@ -79,8 +84,7 @@ fn every_tile_gives_the_exact_sums() {
 fn the_default_tile_gives_the_exact_sums() {
     let case = Case::new(&mut Random(42), 57, 4100, 90);
     for level in levels() {
-        let (mut out, mut words) = (vec![None; 57 * 90], vec![5; matmul_words(4100).unwrap()]);
-        level.run(case.call(&mut out, &mut words));
+        let out = case.run(level, |call| level.run(call));
         assert!(out == case.expected, "{level:?}");
     }
 }
@@ -89,9 +93,7 @@ fn the_default_tile_gives_the_exact_sums() {
 fn a_range_of_panels_leaves_the_others_alone() {
     let case = Case::new(&mut Random(43), 7, 40, 100);
     for level in levels() {
-        let (mut out, mut words) = (vec![None; 700], vec![5; matmul_words(40).unwrap()]);
-        let call = case.call(&mut out, &mut words);
-        level.run(Matmul { panels: 2..5, ..call });
+        let out = case.run(level, |call| level.run(Matmul { panels: 2..5, ..call }));
         for (at, (found, expected)) in out.iter().zip(&case.expected).enumerate() {
             let inside = (32..80).contains(&(at % 100));
             assert_eq!(*found, if inside { *expected } else { None }, "{level:?}");
@@ -114,6 +116,22 @@ fn floats_are_quantised_by_column() {
             assert_eq!(panels.panel(j / 16)[i / 4][j % 16 * 4 + i % 4], column[i]);
         }
         assert_eq!(panels.sums(j / 16)[j % 16], column.iter().map(|&q| i32::from(q)).sum::<i32>());
+    }
+}
+
+#[test]
+fn rows_are_packed_as_columns_are() {
+    let mut random = Random(45);
+    for (k, n, pitch) in [(1, 1usize, 1), (3, 5, 9), (4, 16, 16), (64, 64, 64), (67, 33, 40), (130, 100, 100), (256, 128, 131)] {
+        let w: Vec<i8> = (0..k * pitch).map(|_| random.int8()).collect();
+        let (count, vectors) = (n.div_ceil(16), panel_vectors(k));
+        let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
+        pack_columns(&mut panels, &mut sums, k, n, |i, j| w[i * pitch + j]);
+        for level in levels() {
+            let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
+            level.run(PackStrip { data: &w, pitch, k, n, panels: &mut found, sums: &mut found_sums });
+            assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch}");
+        }
     }
 }
 

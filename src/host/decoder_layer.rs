@@ -3,6 +3,7 @@
 //! The layer's check has named what is wrong in the caller's terms, and the steps are calls that follow from it: they are not validated
 //! again. Each buffer has one purpose; `x8` and `scale` hold whatever was quantised last.
 
+use super::weight::Weight;
 use super::{
     Host, attention, dequant_residual, dequant_swiglu_quant, dequant_transpose, positions, quant_matmul, quantize_rows, rms_norm,
     store_kv_cache,
@@ -12,14 +13,13 @@ use crate::error::Error;
 use crate::ops::{
     Attention, DecoderLayer, DequantResidual, DequantResidualRmsNormQuant, DequantRopeTranspose, DequantSwigluQuant,
     DequantTranspose, HeadSizes, LayerSizes, Product, Product3, QuantMatmul, QuantizeRows, QuantizeSizes, RmsNormQuant, Rows,
-    StoreKvCache,
+    StoreKvCache, WeightSizes,
 };
 use crate::parallel::ParallelFor;
 use crate::scratch::{Plan, Slot, Space};
 use crate::tensor::{Describe, Tensor, TensorMut};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
-use tilekern_kernels::pack::Packed;
 
 struct Slots<T> {
     x8: Slot<i8>,
@@ -58,6 +58,13 @@ struct Buffers<'s, T> {
     step: &'s mut [u8],
 }
 
+/// A weight of the layer.
+struct Matrix<'a> {
+    weight: Weight<'a>,
+    format: i32,
+    d: WeightSizes,
+}
+
 impl<T: Element> Slots<T> {
     fn take<'s>(self, space: &Space<'s>) -> Buffers<'s, T> {
         Buffers {
@@ -82,11 +89,11 @@ impl<T: Element> Slots<T> {
 
 impl<P: ParallelFor> Host<P> {
     /// The largest workspace of the steps.
-    fn widest_step<T: Element, K: Element>(&self, d: LayerSizes) -> Result<usize, Error> {
+    fn widest_step<T: Element, K: Element>(&self, d: LayerSizes, format: i32) -> Result<usize, Error> {
         let workers = self.pool.workers();
         let (hidden, inner) = (Rows { rows: d.rows, columns: d.hidden }, Rows { rows: d.rows, columns: d.inner });
         let query = HeadSizes { batch: d.batch, heads: d.heads, tokens: d.tokens, size: d.width, columns: d.query() };
-        let product = |k, n| Ok(quant_matmul::plan(workers, Product3 { m: d.rows, k, n })?.0.bytes());
+        let product = |k, n| Ok(quant_matmul::plan(workers, Product3 { m: d.rows, k, n }, format)?.0.bytes());
         let steps = [
             product(d.hidden, d.query())?,
             product(d.query(), d.hidden)?,
@@ -105,7 +112,7 @@ impl<P: ParallelFor> Host<P> {
         Ok(steps.into_iter().max().unwrap_or(0))
     }
 
-    fn plan_layer<T: Element, K: Element>(&self, d: LayerSizes) -> Result<(Plan, Slots<T>), Error> {
+    fn plan_layer<T: Element, K: Element>(&self, d: LayerSizes, format: i32) -> Result<(Plan, Slots<T>), Error> {
         let mut plan = Plan::new();
         let rows =
             |n: usize| d.rows.checked_mul(n).ok_or_else(|| Error::invalid("input", "a size that fits in memory", "an overflow"));
@@ -125,18 +132,19 @@ impl<P: ParallelFor> Host<P> {
             gate_sums: plan.slot(rows(d.inner)?)?,
             up_sums: plan.slot(rows(d.inner)?)?,
             sums: plan.slot(rows(d.hidden)?)?,
-            step: plan.slot(self.widest_step::<T, K>(d)?)?,
+            step: plan.slot(self.widest_step::<T, K>(d, format)?)?,
         };
         Ok((plan, slots))
     }
 
     /// `sums = x8 weight` of all rows.
-    fn product(&self, rows: usize, x8: &[i8], weight: Packed<'_>, sums: &mut [i32], step: &mut [u8]) -> Result<(), Error> {
-        let d = Product3 { m: rows, k: weight.k(), n: weight.n() };
+    fn product(&self, rows: usize, x8: &[i8], matrix: &Matrix<'_>, sums: &mut [i32], step: &mut [u8]) -> Result<(), Error> {
+        let d = Product3 { m: rows, k: matrix.d.k, n: matrix.d.n };
         let x = Tensor::new([rows, d.k], x8)?;
-        // The weight's own tensor is not looked at again: `weight` is what its header was found to say.
-        let call = QuantMatmul::new(x, Tensor::new([0], &[])?, Product::I32(TensorMut::new([rows, d.n], sums)?));
-        self.quant_matmul(call, d, weight, step)
+        // The weight's own tensor is not looked at again: `matrix` is what was made of it.
+        let mut call = QuantMatmul::new(x, Tensor::new([0], &[])?, Product::I32(TensorMut::new([rows, d.n], sums)?));
+        call.weight_format = matrix.format;
+        self.quant_matmul(call, d, matrix.weight, step)
     }
 
     /// Queries, keys and values of the tokens; keys and values into the caches; what the heads attended to, in `b.attended`.
@@ -144,7 +152,7 @@ impl<P: ParallelFor> Host<P> {
         &self,
         call: &mut DecoderLayer<'_, Self, T, K>,
         d: LayerSizes,
-        weights: &[Packed<'_>; 7],
+        weights: &[Matrix<'_>; 7],
         b: &mut Buffers<'_, T>,
     ) -> Result<(), Error> {
         let LayerSizes { batch, tokens, hidden, heads, kv_heads, width, rows, .. } = d;
@@ -155,9 +163,9 @@ impl<P: ParallelFor> Host<P> {
             norm.eps = call.eps;
             self.rms_norm_quant(norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
-        self.product(rows, b.x8, weights[0], b.query_sums, b.step)?;
-        self.product(rows, b.x8, weights[1], b.key_sums, b.step)?;
-        self.product(rows, b.x8, weights[2], b.value_sums, b.step)?;
+        self.product(rows, b.x8, &weights[0], b.query_sums, b.step)?;
+        self.product(rows, b.x8, &weights[1], b.key_sums, b.step)?;
+        self.product(rows, b.x8, &weights[2], b.value_sums, b.step)?;
 
         let of = |heads: usize| HeadSizes { batch, heads, tokens, size: width, columns: heads * width };
         let (query, key) = (of(heads), of(kv_heads));
@@ -194,7 +202,7 @@ impl<P: ParallelFor> Host<P> {
         &self,
         call: DecoderLayer<'_, Self, T, K>,
         d: LayerSizes,
-        weights: &[Packed<'_>; 7],
+        weights: &[Matrix<'_>; 7],
         b: &mut Buffers<'_, T>,
     ) -> Result<(), Error> {
         let LayerSizes { batch, tokens, hidden, inner, rows, .. } = d;
@@ -202,7 +210,7 @@ impl<P: ParallelFor> Host<P> {
         let (x8, scale) = (TensorMut::new([batch, tokens, d.query()], b.x8)?, TensorMut::new([rows], b.scale)?);
         let sizes = QuantizeSizes { rows, columns: d.query(), tokens: Some(tokens) };
         self.quantize_rows(QuantizeRows::new(attended, x8, scale), sizes, b.step)?;
-        self.product(rows, b.x8, weights[3], b.sums, b.step)?;
+        self.product(rows, b.x8, &weights[3], b.sums, b.step)?;
         for (first, input) in call.input.row_runs() {
             let n = input.dims().shape()[0];
             let mut norm = DequantResidualRmsNormQuant::new(
@@ -219,8 +227,8 @@ impl<P: ParallelFor> Host<P> {
             self.dequant_residual_rms_norm_quant(norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
 
-        self.product(rows, b.x8, weights[4], b.gate_sums, b.step)?;
-        self.product(rows, b.x8, weights[5], b.up_sums, b.step)?;
+        self.product(rows, b.x8, &weights[4], b.gate_sums, b.step)?;
+        self.product(rows, b.x8, &weights[5], b.up_sums, b.step)?;
         let swiglu = DequantSwigluQuant::new(
             Tensor::new([rows, inner], b.gate_sums)?,
             Tensor::new([rows, inner], b.up_sums)?,
@@ -231,7 +239,7 @@ impl<P: ParallelFor> Host<P> {
             TensorMut::new([rows], b.scale)?,
         );
         self.dequant_swiglu_quant(swiglu, Rows { rows, columns: inner }, b.step)?;
-        self.product(rows, b.x8, weights[6], b.sums, b.step)?;
+        self.product(rows, b.x8, &weights[6], b.sums, b.step)?;
         for (first, output) in call.output.into_row_runs() {
             let n = output.dims().shape()[0];
             let residual = DequantResidual::new(
@@ -249,16 +257,21 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> for Host<P> {
     fn workspace(&self, call: &DecoderLayer<'_, Self, T, K>) -> Result<Layout, Error> {
-        Ok(self.plan_layer::<T, K>(call.check()?)?.0.layout())
+        Ok(self.plan_layer::<T, K>(call.check()?, call.weight_format)?.0.layout())
     }
 
     fn run(&self, mut call: DecoderLayer<'_, Self, T, K>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
-        let (plan, slots) = self.plan_layer::<T, K>(d)?;
+        let (plan, slots) = self.plan_layer::<T, K>(d, call.weight_format)?;
         let space = plan.carve(scratch)?;
         positions::check(&call.start_pos, d.tokens, d.positions.min(call.freqs.dims().shape()[0]))?;
-        let weights = call.packed(d)?;
+        let weights = call.matrices(d).map(|(name, view, k, n)| {
+            let (d, format) = (WeightSizes { experts: None, k, n }, call.weight_format);
+            Weight::new(name, view, format, d).map(|weight| Matrix { weight, format, d })
+        });
+        let [q, k, v, o, w1, w3, w2] = weights;
+        let weights = [q?, k?, v?, o?, w1?, w3?, w2?];
         if d.rows == 0 {
             return Ok(());
         }

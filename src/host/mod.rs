@@ -1,5 +1,6 @@
 //! The host: SIMD kernels over the caller's memory and the caller's threads.
 
+mod activations;
 mod attention;
 mod decoder_layer;
 mod dequant_residual;
@@ -16,6 +17,7 @@ mod rms_norm;
 mod rope_table;
 mod store_kv_cache;
 mod top_k_top_p_sample;
+mod weight;
 
 use crate::backend::Backend;
 use crate::error::{Error, Status};

@@ -1,46 +1,51 @@
-//! The int8 product on the host: blocks of rows and panels over the pool, a sink that scales sums in registers.
+//! The int8 product on the host: chunks of rows, columns over the pool, a sink that scales the sums.
 
 use super::Host;
+use super::activations::{RowSlots, chunk_rows};
+use super::weight::{Weight, plan_stage, strip_columns};
 use crate::backend::Run;
 use crate::error::Error;
-use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, packed_header};
-use crate::parallel::{self, Block, Cut, ParallelFor};
+use crate::ops::{Bias, ChannelScale, FORMAT_PACKED, Product, Product3, QuantMatmul, WeightSizes};
+use crate::parallel::{self, Block, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
-use crate::tensor::{Describe, Row, Tensor, TensorMut};
+use crate::tensor::{Row, Tensor, TensorMut};
 use core::alloc::Layout;
-use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
-use tilekern_kernels::pack::{Packed, Panels};
 use tilekern_kernels::rows::Span;
 use tilekern_kernels::simd::Simd;
-use tilekern_kernels::tiles::{Activations, Matmul, Sink, matmul_words};
+use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows, Sink};
 
-/// Rows of a block: what one pass of the tile takes at the most.
-const ROWS: usize = 48;
-
-/// Multiplications of a block, about: 5 us of work at the rate of a dot unit.
+/// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
 
 pub(super) struct Slots {
-    /// The kernel's words, then a copy of the rows of a block for an `x` whose rows are not contiguous.
+    rows: RowSlots,
     words: WorkerSlot<u64>,
+    stage: WorkerSlot<[i8; 64]>,
     weight_scale: Slot<f32>,
     bias: Slot<f32>,
     integers: Slot<i32>,
 }
 
-pub(super) fn plan(workers: usize, d: Product3) -> Result<(Plan, Slots), Error> {
+pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Slots), Error> {
     let mut plan = Plan::new();
-    let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
-    let copy = d.k.checked_mul(ROWS).ok_or_else(too_large)?.div_ceil(8);
-    let words = matmul_words(d.k).and_then(|words| words.checked_add(copy)).ok_or_else(too_large)?;
     let slots = Slots {
-        words: plan.each(workers, words)?,
+        rows: RowSlots::plan(&mut plan, workers, chunk_rows(d.m, d.k), d.k)?,
+        words: plan.each(workers, MATMUL_WORDS)?,
+        stage: plan_stage(&mut plan, workers, format, d.weight())?,
         weight_scale: plan.slot(d.n)?,
         bias: plan.slot(d.n)?,
         integers: plan.slot(d.n)?,
     };
     Ok((plan, slots))
+}
+
+/// Columns of a task over `rows` rows.
+pub(super) fn task_columns(rows: usize, d: WeightSizes, format: i32) -> usize {
+    match format {
+        FORMAT_PACKED => (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(64),
+        _ => strip_columns(d.k),
+    }
 }
 
 /// A vector of floats as `f32`: where it lies, or widened into `stage`.
@@ -58,19 +63,11 @@ impl<P: ParallelFor> Host<P> {
         &self,
         call: QuantMatmul<'_, Self>,
         d: Product3,
-        packed: Packed<'_>,
+        weight: Weight<'_>,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
-        let (plan, slots) = plan(self.pool.workers(), d)?;
+        let (plan, slots) = plan(self.pool.workers(), d, call.weight_format)?;
         let space = plan.carve(scratch)?;
-        let product = Call {
-            level: self.level,
-            pool: &self.pool,
-            d,
-            x: call.x,
-            weight: packed.expert(0),
-            words: space.take_each(slots.words),
-        };
         let stage = space.take(slots.weight_scale);
         let weight_scale = match &call.weight_scale {
             None => None,
@@ -85,11 +82,18 @@ impl<P: ParallelFor> Host<P> {
             Some(Bias::F32(view)) => floats = Some(view.row(0).gather(space.take(slots.bias))),
         }
         let scale = Scale { x: call.x_scale.map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
-        match &call.out {
-            Product::F32(out) => product.run(out, |block| Floats { block, scale: &scale }),
-            Product::F16(out) => product.run(out, |block| Floats { block, scale: &scale }),
-            Product::BF16(out) => product.run(out, |block| Floats { block, scale: &scale }),
-            Product::I32(out) => product.run(out, |block| Integers { block, bias: integers }),
+        let mut chunk = slots.rows.take(&space, d.k);
+        let own = (space.take_each(slots.words), space.take_each(slots.stage));
+        let rows = chunk_rows(d.m, d.k);
+        for first in (0..d.m).step_by(rows) {
+            let x = chunk.pack(self.level, &self.pool, &call.x, first..d.m.min(first + rows));
+            let chunk = Chunk { host: self, d: d.weight(), format: call.weight_format, weight, x, first, own: &own };
+            match &call.out {
+                Product::F32(out) => chunk.run(out, |block, offset| Floats { block, offset, scale: &scale }),
+                Product::F16(out) => chunk.run(out, |block, offset| Floats { block, offset, scale: &scale }),
+                Product::BF16(out) => chunk.run(out, |block, offset| Floats { block, offset, scale: &scale }),
+                Product::I32(out) => chunk.run(out, |block, offset| Integers { block, offset, bias: integers }),
+            }
         }
         Ok(())
     }
@@ -97,51 +101,49 @@ impl<P: ParallelFor> Host<P> {
 
 impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
     fn workspace(&self, call: &QuantMatmul<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan(self.pool.workers(), call.check()?, call.weight_format)?.0.layout())
     }
 
     fn run(&self, call: QuantMatmul<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
-        let packed = packed_header("weight", &call.weight, d.k, d.n)?;
-        self.quant_matmul(call, d, packed, scratch)
+        let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight())?;
+        self.quant_matmul(call, d, weight, scratch)
     }
 }
 
-/// A product without its output.
-struct Call<'a, P> {
-    level: Level,
-    pool: &'a P,
-    d: Product3,
-    x: Tensor<'a, i8>,
-    weight: Panels<'a>,
-    words: PerWorker<'a, u64>,
+/// Some rows of a product, packed.
+struct Chunk<'a, P> {
+    host: &'a Host<P>,
+    d: WeightSizes,
+    format: i32,
+    weight: Weight<'a>,
+    x: PackedRows<'a>,
+    first: usize,
+    own: &'a (PerWorker<'a, u64>, PerWorker<'a, [i8; 64]>),
 }
 
-impl<P: ParallelFor> Call<'_, P> {
-    fn run<'t, T: Copy + Send + Sync, O: Sink>(&self, out: &'t TensorMut<'t, T>, sink: impl Fn(Block<'t, T>) -> O + Sync) {
-        let columns = (WORK / (self.d.k * self.d.m.clamp(1, ROWS))).next_multiple_of(64).max(64);
-        parallel::blocks(self.pool, Cut { rows: ROWS, columns }, out, &self.words, |block, scratch| {
-            let (rows, columns) = (block.rows.clone(), block.columns.clone());
-            let k = self.d.k;
-            let (words, copy) = scratch.split_at_mut(scratch.len() - (k * ROWS).div_ceil(8));
-            let x = match self.x.memory() {
-                Some(data) => {
-                    let stride = self.x.dims().strides()[0];
-                    Activations { data: &data[rows.start * stride..], stride, rows: rows.len() }
-                }
-                None => {
-                    let copy: &mut [i8] = bytemuck::cast_slice_mut(copy);
-                    for (row, copy) in rows.clone().zip(copy.chunks_exact_mut(k)) {
-                        self.x.row(row).gather(copy);
-                    }
-                    Activations { data: copy, stride: k, rows: rows.len() }
-                }
-            };
-            let panels = columns.start / 16..columns.end.div_ceil(16);
-            self.level.run(Matmul { x, weights: self.weight, panels, words, sink: sink(block) });
+impl<P: ParallelFor> Chunk<'_, P> {
+    fn run<'t, T: Copy + Send + Sync, O: Sink>(
+        &self,
+        out: &'t TensorMut<'t, T>,
+        sink: impl Fn(Block<'t, T>, Offset) -> O + Sync,
+    ) {
+        let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
+        let columns = task_columns(rows.len(), self.d, self.format);
+        parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |block, (words, stage)| {
+            let strip = self.weight.strip(level, 0, block.columns.clone(), self.d, stage);
+            let sink = sink(block, Offset { row: rows.start, panel: strip.first });
+            level.run(Matmul { x: self.x, weights: strip.panels, panels: strip.range, words, sink });
         });
     }
+}
+
+/// What the rows and panels of a strip count from.
+#[derive(Clone, Copy)]
+struct Offset {
+    row: usize,
+    panel: usize,
 }
 
 /// Which columns of a block's rows a panel covers.
@@ -161,13 +163,14 @@ struct Scale<'a> {
 /// Scaled sums.
 struct Floats<'a, T> {
     block: Block<'a, T>,
+    offset: Offset,
     scale: &'a Scale<'a>,
 }
 
 impl<T: Element> Sink for Floats<'_, T> {
     #[inline(always)]
     fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        let row = self.block.rows.start + row;
+        let (row, panel) = (self.offset.row + row, self.offset.panel + panel);
         let span = span(&self.block, panel);
         let channel = Span { at: 16 * panel, ..span };
         let mut value = match self.scale.integers {
@@ -208,13 +211,14 @@ impl<T: Element> Sink for Floats<'_, T> {
 /// The sums themselves.
 struct Integers<'a> {
     block: Block<'a, i32>,
+    offset: Offset,
     bias: Option<&'a [i32]>,
 }
 
 impl Sink for Integers<'_> {
     #[inline(always)]
     fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        let row = self.block.rows.start + row;
+        let (row, panel) = (self.offset.row + row, self.offset.panel + panel);
         let span = span(&self.block, panel);
         let mut to = self.block.row(row);
         match (to.as_slice(), self.bias) {

@@ -5,7 +5,7 @@ use super::sampling::{self, SamplingSlots};
 use crate::backend::Run;
 use crate::error::Error;
 use crate::host::Host;
-use crate::ops::{ChannelScale, DecoderLayer, Product, QuantMatmul, RmsNorm, RmsNormQuant, RopeTable, check};
+use crate::ops::{ChannelScale, DecoderLayer, FORMAT_PACKED, Product, QuantMatmul, RmsNorm, RmsNormQuant, RopeTable, check};
 use crate::parallel::ParallelFor;
 use crate::scratch::{Plan, Slot};
 use crate::tensor::{Dims, Tensor, TensorMut};
@@ -177,6 +177,7 @@ pub(super) fn project<'a, P: ParallelFor>(
     out: TensorMut<'a, f32>,
 ) -> Result<QuantMatmul<'a, Host<P>>, Error> {
     let mut call = QuantMatmul::new(x, Tensor::new([weight.packed.len()], weight.packed)?, Product::F32(out));
+    call.weight_format = FORMAT_PACKED;
     call.weight_scale = Some(ChannelScale::F32(Tensor::new([weight.scale.len()], weight.scale)?));
     call.x_scale = Some(x_scale);
     Ok(call)

@@ -1,12 +1,9 @@
 //! One layer of the decoder.
 
-use super::{Heads, check, packed_header, packed_weight};
+use super::{Heads, WeightSizes, check};
 use crate::backend::Backend;
 use crate::error::{Error, Value};
-use crate::host::Host;
-use crate::parallel::ParallelFor;
 use crate::tensor::Describe;
-use tilekern_kernels::pack::Packed;
 
 /// The weights of a [`DecoderLayer`]: int8 matrices `[in,out]` with a scale for each output channel, and two norms.
 #[derive(Debug)]
@@ -103,12 +100,12 @@ impl LayerSizes {
 /// give, and a row of a batch what it gives alone.
 ///
 /// * Shapes: `input` and `output` `[B,S,H]`, `start_pos` `[B]`, `freqs` `[T',D]` (see `RopeTable`), `mask` `[S,T]`, caches
-///   `[B,kv_heads,T,D]`; the weights as [`LayerWeights`] says, packed. B = 0 writes nothing; another dimension of 0 is refused. Any
+///   `[B,kv_heads,T,D]`; the weights as [`LayerWeights`] says, each as in [`QuantMatmul`](super::QuantMatmul). B = 0 writes nothing; another dimension of 0 is refused. Any
 ///   number of heads that is a multiple of `kv_heads`, any even D, any H and F.
 /// * Dtypes: `input`, `output` and norms f32, f16 or bf16, one for all; the caches f32, f16 or bf16; scales, `freqs`, `mask` f32.
 /// * Workspace: the intermediate results of `B * S` rows, and the largest workspace of the operations above.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, a damaged packed weight, a `start_pos` outside a table or
-///   cache, overlapping tensors; -2 a weight format that is not packed.
+///   cache, overlapping tensors, an unknown weight format.
 /// * Document 003, `OpenDecoder::forward`, with the corrections of its positions, strides, mask and sizes.
 ///
 /// ```
@@ -183,7 +180,7 @@ pub struct DecoderLayer<'a, B: Backend, T: 'a, K: 'a> {
     pub w2: B::View<'a, i8>,
     /// `[H]`
     pub w2_scale: B::View<'a, f32>,
-    /// `FORMAT_PACKED`.
+    /// `FORMAT_PACKED`, or another format of [`QuantMatmul`](super::QuantMatmul), packed again in every call.
     pub weight_format: i32,
     /// Query heads.
     pub heads: i64,
@@ -275,7 +272,7 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         let d = LayerSizes { batch, tokens, hidden, inner, heads, kv_heads, width, positions, rows };
         for (name, weight, k, n) in self.matrices(d) {
             check::attribute(name, k <= super::MAX_K, super::MAX_K, k)?;
-            packed_weight(name, weight, self.weight_format, k, n)?;
+            super::weight(name, weight, self.weight_format, WeightSizes { experts: None, k, n })?;
         }
         for (name, scale, n) in [
             ("wq_scale", &self.wq_scale, query),
@@ -299,8 +296,8 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         })
     }
 
-    /// The matrices with the sizes that their products have.
-    fn matrices(&self, d: LayerSizes) -> [(&'static str, &B::View<'a, i8>, usize, usize); 7] {
+    /// The matrices, in the order q, k, v, o, 1, 3, 2, with the sizes that their products have.
+    pub(crate) fn matrices(&self, d: LayerSizes) -> [(&'static str, &B::View<'a, i8>, usize, usize); 7] {
         let LayerSizes { hidden, inner, .. } = d;
         let (query, key) = (d.query(), d.key());
         [
@@ -344,13 +341,5 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
                 ("w2_scale", &self.w2_scale),
             ],
         )
-    }
-}
-
-impl<'a, T, K, P: ParallelFor> DecoderLayer<'a, Host<P>, T, K> {
-    /// The matrices, in the order q, k, v, o, 1, 3, 2: each begins with the header of a packed weight of its sizes.
-    pub(crate) fn packed(&self, d: LayerSizes) -> Result<[Packed<'a>; 7], Error> {
-        let [q, k, v, o, w1, w3, w2] = self.matrices(d).map(|(name, weight, k, n)| packed_header(name, weight, k, n));
-        Ok([q?, k?, v?, o?, w1?, w3?, w2?])
     }
 }

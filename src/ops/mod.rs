@@ -13,8 +13,12 @@ pub(crate) use decoder_layer::LayerSizes;
 pub use decoder_layer::{DecoderLayer, LayerWeights};
 
 mod quant_matmul;
-pub use quant_matmul::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, FORMAT_PACKED, MAX_K, Product, QuantMatmul};
-pub(crate) use quant_matmul::{Product3, packed_header, packed_weight};
+pub(crate) use quant_matmul::Product3;
+pub use quant_matmul::{Bias, ChannelScale, Product, QuantMatmul};
+
+mod weight;
+pub use weight::{FORMAT_ND, FORMAT_NZ, FORMAT_PACKED, MAX_K};
+pub(crate) use weight::{WeightSizes, packed_header, weight};
 
 mod rms_norm;
 pub use rms_norm::{RmsNorm, RmsNormQuant};

@@ -1,21 +1,11 @@
 //! The int8 product.
 
 use super::check;
+use super::weight::{FORMAT_ND, MAX_K, WeightSizes, weight};
 use crate::backend::Backend;
-use crate::error::{Error, Status};
-use crate::tensor::{Describe, Tensor};
+use crate::error::Error;
+use crate::tensor::Describe;
 use half::{bf16, f16};
-use tilekern_kernels::pack::{Packed, packed_bytes};
-
-/// Weights `[K,N]`, strided as they may be.
-pub const FORMAT_ND: i32 = 2;
-/// Weights in blocks of 16 by 32, `[N/32,K/16,16,32]`.
-pub const FORMAT_NZ: i32 = 29;
-/// Weights in this library's packed format.
-pub const FORMAT_PACKED: i32 = 1000;
-
-/// The largest K: below it every sum of products of two int8 fits in an i32.
-pub const MAX_K: usize = 65_536;
 
 /// A scale for each output channel, in one of three dtypes.
 #[derive(Debug)]
@@ -51,7 +41,7 @@ pub enum Product<'a, B: Backend> {
 }
 
 impl<B: Backend> ChannelScale<'_, B> {
-    fn describe(&self) -> &dyn Describe {
+    pub(crate) fn describe(&self) -> &dyn Describe {
         match self {
             ChannelScale::F32(view) => view,
             ChannelScale::F16(view) => view,
@@ -61,7 +51,7 @@ impl<B: Backend> ChannelScale<'_, B> {
 }
 
 impl<B: Backend> Bias<'_, B> {
-    fn describe(&self) -> &dyn Describe {
+    pub(crate) fn describe(&self) -> &dyn Describe {
         match self {
             Bias::I32(view) => view,
             Bias::F32(view) => view,
@@ -70,7 +60,7 @@ impl<B: Backend> Bias<'_, B> {
 }
 
 impl<B: Backend> Product<'_, B> {
-    fn describe(&self) -> &dyn Describe {
+    pub(crate) fn describe(&self) -> &dyn Describe {
         match self {
             Product::F32(view) => view,
             Product::F16(view) => view,
@@ -88,33 +78,40 @@ pub(crate) struct Product3 {
     pub n: usize,
 }
 
+impl Product3 {
+    /// The sizes of the weight.
+    pub fn weight(self) -> WeightSizes {
+        WeightSizes { experts: None, k: self.k, n: self.n }
+    }
+}
+
 /// `out[m][n] = f32(sum over k of x[m][k] * weight[k][n] + bias[n]) * x_scale[m] * weight_scale[n]`, W8A8.
 ///
-/// * Shapes: `x` `[M,K]`, `weight_scale` `[N]`, `x_scale` `[M]`, `bias` `[N]`, `out` `[M,N]`; `weight` is a packed weight
-///   ([`FORMAT_PACKED`], see `tilekern_kernels::pack`): rank 1, contiguous, with one expert and the K and N of the others. M = 0 writes
-///   nothing; K or N of 0 is refused; K is at most 65 536.
+/// * Shapes: `x` `[M,K]`, `weight_scale` `[N]`, `x_scale` `[M]`, `bias` `[N]`, `out` `[M,N]`; `weight` is `[K,N]` with any strides
+///   ([`FORMAT_ND`], the default), `[N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ)), or packed ([`FORMAT_PACKED`](super::FORMAT_PACKED), see
+///   [`PackWeight`](super::PackWeight)): rank 1, contiguous, one expert. The first two are packed on the way, a few panels at a time; a
+///   weight that is used again should be packed once. M = 0 writes nothing; K or N of 0 is refused; K is at most 65 536.
 /// * Dtypes: `x` and `weight` i8; `weight_scale` f32, f16 or bf16; `x_scale` f32; `bias` i32 or f32; `out` f32, f16, bf16 or i32.
 /// * The sum is exact over the full range, -128 * -128 included. An i32 bias is added in 64 bits and the result rounded once; an f32
 ///   bias is added after both scales. A missing scale counts as 1. An i32 `out` takes the sum itself, without scales and without an
 ///   f32 bias; it saturates where an i32 bias moves it out of range.
-/// * Workspace: the activations of 48 rows in the form of the processor's dot instruction, for each worker.
-/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, a foreign or damaged packed weight, an i32 `out` with a
-///   scale or an f32 bias, overlapping tensors; -2 the formats [`FORMAT_ND`] and [`FORMAT_NZ`], which must be packed first.
+/// * Workspace: at most 256 rows of activations in the form of the processor's dot instruction, 96 KiB for each worker, and for a weight
+///   that is not packed 16 of its panels at the most.
+/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, an unknown format, a foreign or damaged packed weight, an
+///   i32 `out` with a scale or an f32 bias, overlapping tensors.
 /// * Document 003.
 ///
 /// ```
-/// use tilekern::kernels::pack::{pack_i8, packed_bytes};
 /// use tilekern::ops::{Product, QuantMatmul};
 /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut};
 ///
 /// let x = [1i8, 2, -128, 3];
-/// let mut weight = vec![0i8; packed_bytes(1, 2, 3).unwrap()];
-/// pack_i8(&mut weight, 2, 3, |k, n| if k == n { -128 } else { 1 });
+/// let weight = [-128i8, 1, 1, 1, -128, 1];
 /// let mut out = [0i32; 6];
 /// let host = Host::new();
 /// let call = QuantMatmul::new(
 ///     Tensor::new([2, 2], &x)?,
-///     Tensor::new([weight.len()], &weight)?,
+///     Tensor::new([2, 3], &weight)?,
 ///     Product::I32(TensorMut::new([2, 3], &mut out)?),
 /// );
 /// let mut scratch = Scratch::new(host.workspace(&call)?);
@@ -134,16 +131,16 @@ pub struct QuantMatmul<'a, B: Backend> {
     pub x_scale: Option<B::View<'a, f32>>,
     /// `[N]`
     pub bias: Option<Bias<'a, B>>,
-    /// [`FORMAT_PACKED`].
+    /// [`FORMAT_ND`], [`FORMAT_NZ`](super::FORMAT_NZ) or [`FORMAT_PACKED`](super::FORMAT_PACKED).
     pub weight_format: i32,
     /// `[M,N]`
     pub out: Product<'a, B>,
 }
 
 impl<'a, B: Backend> QuantMatmul<'a, B> {
-    /// A packed weight, without scales and bias.
+    /// A weight `[K,N]`, without scales and bias.
     pub fn new(x: B::View<'a, i8>, weight: B::View<'a, i8>, out: Product<'a, B>) -> Self {
-        QuantMatmul { x, weight, weight_scale: None, x_scale: None, bias: None, weight_format: FORMAT_PACKED, out }
+        QuantMatmul { x, weight, weight_scale: None, x_scale: None, bias: None, weight_format: FORMAT_ND, out }
     }
 
     /// Validates, and returns the sizes.
@@ -153,7 +150,7 @@ impl<'a, B: Backend> QuantMatmul<'a, B> {
         let out = self.out.describe();
         let [rows, n] = check::sizes("out", out)?;
         check::attribute("out", rows == m, m, rows)?;
-        packed_weight("weight", &self.weight, self.weight_format, k, n)?;
+        weight("weight", &self.weight, self.weight_format, WeightSizes { experts: None, k, n })?;
         let raw = matches!(self.out, Product::I32(_));
         let mut inputs: [check::Arg<'_>; 5] = [("x", &self.x); 5];
         inputs[1] = ("weight", &self.weight);
@@ -189,25 +186,4 @@ impl<'a, B: Backend> QuantMatmul<'a, B> {
             None => Ok(()),
         }
     }
-}
-
-/// A contiguous tensor as long as a packed `[k][n]`.
-pub(crate) fn packed_weight(name: &'static str, weight: &impl Describe, format: i32, k: usize, n: usize) -> Result<(), Error> {
-    match format {
-        FORMAT_PACKED => {}
-        FORMAT_ND | FORMAT_NZ => {
-            return Err(Error::new(Status::Unsupported, "weight_format", "packed weights (1000)", i64::from(format)));
-        }
-        _ => return Err(Error::invalid("weight_format", "2, 29 or 1000", i64::from(format))),
-    }
-    let bytes = packed_bytes(1, k, n).ok_or_else(|| Error::invalid(name, "a size that fits in memory", "an overflow"))?;
-    check::shape(name, weight, &[bytes])?;
-    check::attribute(name, weight.dims().is_contiguous(), "contiguous bytes", "strides")
-}
-
-/// The packed weight in that memory: its header must say one expert of `[k][n]`.
-pub(crate) fn packed_header<'a>(name: &'static str, weight: &Tensor<'a, i8>, k: usize, n: usize) -> Result<Packed<'a>, Error> {
-    let packed = Packed::new(weight.row(0).gather(&mut []));
-    let foreign = || Error::invalid(name, "a packed weight of these sizes", "a foreign or damaged header");
-    packed.filter(|p| (p.experts(), p.k(), p.n()) == (1, k, n)).ok_or_else(foreign)
 }

@@ -2,8 +2,8 @@
 //! count and stride; refusals.
 
 use crate::common::{Random, hosts, run};
-use tilekern::kernels::pack::{pack_floats, packed_bytes};
-use tilekern::ops::{DecoderLayer, FORMAT_ND, LayerWeights, RopeTable};
+use tilekern::kernels::pack::{Packed, pack_floats, packed_bytes};
+use tilekern::ops::{DecoderLayer, FORMAT_ND, FORMAT_PACKED, LayerWeights, RopeTable};
 use tilekern::{Error, Host, Isa, ParallelFor, Status, Tensor, TensorMut};
 
 const HIDDEN: usize = 44;
@@ -255,6 +255,46 @@ fn strides_do_not_matter() -> Result<(), Error> {
     Ok(())
 }
 
+/// `[K,N]` of a packed weight.
+fn unpacked(packed: &[i8]) -> (Vec<i8>, [usize; 2]) {
+    let packed = Packed::new(packed).unwrap();
+    let (k, n) = (packed.k(), packed.n());
+    let weight = |at: usize| packed.expert(0).panel(at % n / 16)[at / n / 4][at % n % 16 * 4 + at / n % 4];
+    ((0..k * n).map(weight).collect(), [k, n])
+}
+
+#[test]
+fn the_weight_format_does_not_matter() -> Result<(), Error> {
+    let (layer, input) = (Layer::new(), stream(12, 3));
+    let plain: Vec<_> = layer.matrices.iter().map(|matrix| unpacked(&matrix.packed)).collect();
+    for host in hosts() {
+        let mut outputs = [FORMAT_PACKED, FORMAT_ND].map(|format| (format, vec![0.0; 3 * HIDDEN]));
+        for (format, output) in &mut outputs {
+            let mut weights = layer.weights()?;
+            if *format == FORMAT_ND {
+                let w = |i: usize| Tensor::new(plain[i].1, &plain[i].0);
+                (weights.wq, weights.wk, weights.wv, weights.wo) = (w(0)?, w(1)?, w(2)?, w(3)?);
+                (weights.w1, weights.w3, weights.w2) = (w(4)?, w(5)?, w(6)?);
+            }
+            let (mut rows, cache) = (Rows::new(1), [1, KV, POSITIONS, WIDTH]);
+            let mut call = DecoderLayer::new(
+                Tensor::new([1, 3, HIDDEN], &input)?,
+                Tensor::new([1], &[0])?,
+                Tensor::new([POSITIONS, WIDTH], &layer.freqs)?,
+                weights,
+                [HEADS as i64, KV as i64],
+                [TensorMut::new(cache, &mut rows.keys)?, TensorMut::new(cache, &mut rows.values)?],
+                TensorMut::new([1, 3, HIDDEN], output)?,
+            );
+            call.weight_format = *format;
+            run(&host, call)?;
+        }
+        assert!(outputs[0].1.iter().any(|&v| v != 0.0));
+        assert!(outputs[0].1.iter().zip(&outputs[1].1).all(|(a, b)| a.to_bits() == b.to_bits()), "{}", host.isa().name());
+    }
+    Ok(())
+}
+
 #[test]
 fn bad_calls_are_refused() -> Result<(), Error> {
     let (layer, input, host) = (Layer::new(), stream(9, 2), Host::new());
@@ -268,7 +308,7 @@ fn bad_calls_are_refused() -> Result<(), Error> {
         (&|c| c.heads = -6, "heads", Status::Invalid),
         (&|c| c.kv_heads = 4, "kv_heads", Status::Invalid),
         (&|c| c.eps = f64::NAN, "eps", Status::Invalid),
-        (&|c| c.weight_format = FORMAT_ND, "weight_format", Status::Unsupported),
+        (&|c| c.weight_format = FORMAT_ND, "wq", Status::Invalid),
         (&|c| c.weight_format = 7, "weight_format", Status::Invalid),
         (&|c| c.freqs = Tensor::new([POSITIONS, 9], zeros).unwrap(), "freqs", Status::Invalid),
         (&|c| c.freqs = Tensor::new([1, WIDTH], zeros).unwrap(), "freqs", Status::Invalid),

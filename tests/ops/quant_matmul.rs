@@ -2,7 +2,7 @@
 
 use crate::common::{Random, bits, hosts, run};
 use tilekern::kernels::pack::{pack_i8, packed_bytes};
-use tilekern::ops::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, Product, QuantMatmul};
+use tilekern::ops::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, FORMAT_PACKED, Product, QuantMatmul};
 use tilekern::{Error, Host, Status, Tensor, TensorMut};
 
 struct Case {
@@ -32,8 +32,13 @@ impl Case {
     }
 
     fn call<'a>(&'a self, out: Product<'a, Host>) -> Result<QuantMatmul<'a, Host>, Error> {
-        Ok(QuantMatmul::new(Tensor::new([self.m, self.k], &self.x)?, Tensor::new([self.packed.len()], &self.packed)?, out))
+        Ok(packed(Tensor::new([self.m, self.k], &self.x)?, &self.packed, out))
     }
+}
+
+fn packed<'a>(x: Tensor<'a, i8>, weight: &'a [i8], out: Product<'a, Host>) -> QuantMatmul<'a, Host> {
+    let weight = Tensor::new([weight.len()], weight).unwrap();
+    QuantMatmul { weight_format: FORMAT_PACKED, ..QuantMatmul::new(x, weight, out) }
 }
 
 const SHAPES: [(usize, usize, usize); 16] = [
@@ -56,7 +61,7 @@ const SHAPES: [(usize, usize, usize); 16] = [
 ];
 
 #[test]
-fn sums_are_exact() -> Result<(), Error> {
+fn quant_matmul_sums_are_exact() -> Result<(), Error> {
     let mut random = Random(3);
     for (m, k, n) in SHAPES {
         let case = Case::new(&mut random, m, k, n);
@@ -73,23 +78,76 @@ fn sums_are_exact() -> Result<(), Error> {
 }
 
 #[test]
-fn the_longest_sums_are_exact() -> Result<(), Error> {
+fn quant_matmul_the_longest_sums_are_exact() -> Result<(), Error> {
     for value in [-128, 127] {
         let k = 65_536;
         let (x, mut packed) = (vec![-128i8; k], vec![0; packed_bytes(1, k, 1).unwrap()]);
         pack_i8(&mut packed, k, 1, |_, _| value);
         for host in hosts() {
             let mut out = [0];
-            let (x, w) = (Tensor::new([1, k], &x)?, Tensor::new([packed.len()], &packed)?);
-            run(&host, QuantMatmul::new(x, w, Product::I32(TensorMut::new([1, 1], &mut out)?)))?;
+            let out_view = Product::I32(TensorMut::new([1, 1], &mut out)?);
+            run(&host, self::packed(Tensor::new([1, k], &x)?, &packed, out_view))?;
             assert_eq!(i64::from(out[0]), k as i64 * -128 * i64::from(value), "{}", host.isa().name());
         }
     }
     Ok(())
 }
 
+/// `[K,N]` in blocks, by the formula of the format.
+fn blocks(w: &[i8], k: usize, n: usize) -> Vec<i8> {
+    let mut nz = vec![0; k * n];
+    for i in 0..k {
+        for j in 0..n {
+            nz[(j / 32 * (k / 16) + i / 16) * 512 + i % 16 * 32 + j % 32] = w[i * n + j];
+        }
+    }
+    nz
+}
+
 #[test]
-fn scales_and_biases_follow_the_formula() -> Result<(), Error> {
+fn quant_matmul_every_weight_format_gives_the_same() -> Result<(), Error> {
+    let mut random = Random(31);
+    for (m, k, n) in [(1, 1, 1), (3, 70, 37), (9, 16, 32), (2, 48, 320), (5, 4112, 96), (70, 64, 608)] {
+        let case = Case::new(&mut random, m, k, n);
+        let expected: Vec<i32> = case.sums().iter().map(|&sum| sum as i32).collect();
+        let transposed: Vec<i8> = (0..k * n).map(|at| case.w[at % k * n + at / k]).collect();
+        let wide: Vec<i8> =
+            (0..k * (n + 5)).map(|at| if at % (n + 5) < n { case.w[at / (n + 5) * n + at % (n + 5)] } else { 99 }).collect();
+        let nz = if k % 16 == 0 && n % 32 == 0 { Some(blocks(&case.w, k, n)) } else { None };
+        for host in hosts() {
+            let views = [
+                Some((Tensor::new([k, n], &case.w)?, FORMAT_ND)),
+                Some((Tensor::strided([k, n], [n + 5, 1], &wide)?, FORMAT_ND)),
+                Some((Tensor::strided([k, n], [1, k], &transposed)?, FORMAT_ND)),
+                nz.as_ref().map(|nz| (Tensor::new([n / 32, k / 16, 16, 32], nz).unwrap(), FORMAT_NZ)),
+            ];
+            for (weight, format) in views.into_iter().flatten() {
+                let mut out = vec![7; m * n];
+                let x = Tensor::new([m, k], &case.x)?;
+                let mut call = QuantMatmul::new(x, weight, Product::I32(TensorMut::new([m, n], &mut out)?));
+                assert_eq!(call.weight_format, FORMAT_ND, "the default, as in C");
+                call.weight_format = format;
+                run(&host, call)?;
+                assert!(out == expected, "{} {m}x{k}x{n} format {format} {weight:?}", host.isa().name());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn quant_matmul_ragged_blocks_are_refused() -> Result<(), Error> {
+    let (x, w, mut out) = ([0; 24], [0; 16 * 32], [5; 32]);
+    let x = Tensor::new([1, 24], &x)?;
+    let call = QuantMatmul::new(x, Tensor::new([1, 1, 16, 32], &w)?, Product::I32(TensorMut::new([1, 32], &mut out)?));
+    let error = run(&Host::new(), QuantMatmul { weight_format: FORMAT_NZ, ..call }).unwrap_err();
+    assert_eq!((error.argument(), error.status()), ("weight", Status::Invalid));
+    assert_eq!(out, [5; 32], "nothing is written");
+    Ok(())
+}
+
+#[test]
+fn quant_matmul_scales_and_biases_follow_the_formula() -> Result<(), Error> {
     let mut random = Random(4);
     for (m, k, n) in SHAPES {
         let case = Case::new(&mut random, m, k, n);
@@ -127,7 +185,7 @@ fn scales_and_biases_follow_the_formula() -> Result<(), Error> {
 }
 
 #[test]
-fn half_outputs_are_rounded_once() -> Result<(), Error> {
+fn quant_matmul_half_outputs_are_rounded_once() -> Result<(), Error> {
     let case = Case::new(&mut Random(5), 5, 70, 37);
     let sums = case.sums();
     for host in hosts() {
@@ -143,7 +201,7 @@ fn half_outputs_are_rounded_once() -> Result<(), Error> {
 }
 
 #[test]
-fn an_integer_bias_saturates() -> Result<(), Error> {
+fn quant_matmul_an_integer_bias_saturates() -> Result<(), Error> {
     let case = Case::new(&mut Random(6), 3, 20, 18);
     let sums = case.sums();
     let bias: Vec<i32> = (0..18).map(|j| if j % 2 == 0 { i32::MAX } else { i32::MIN }).collect();
@@ -161,7 +219,7 @@ fn an_integer_bias_saturates() -> Result<(), Error> {
 }
 
 #[test]
-fn strides_do_not_matter() -> Result<(), Error> {
+fn quant_matmul_strides_do_not_matter() -> Result<(), Error> {
     let case = Case::new(&mut Random(7), 9, 40, 35);
     let sums = case.sums();
     let transposed: Vec<i8> = (0..9 * 40).map(|at| case.x[at % 9 * 40 + at / 9]).collect();
@@ -173,7 +231,7 @@ fn strides_do_not_matter() -> Result<(), Error> {
         for x in [Tensor::strided([9, 40], [1, 9], &transposed)?, Tensor::strided([9, 40], [50, 1], &wide)?] {
             let mut out = vec![-1; 2 * 9 * 35];
             let to = TensorMut::strided([9, 35], [1, 18], &mut out)?;
-            run(&host, QuantMatmul::new(x, Tensor::new([case.packed.len()], &case.packed)?, Product::I32(to)))?;
+            run(&host, packed(x, &case.packed, Product::I32(to)))?;
             for at in 0..9 * 35 {
                 assert_eq!(i64::from(out[at / 35 + 18 * (at % 35)]), sums[at]);
             }
@@ -185,17 +243,16 @@ fn strides_do_not_matter() -> Result<(), Error> {
 
 #[cfg(feature = "rayon")]
 #[test]
-fn threads_do_not_matter() -> Result<(), Error> {
+fn quant_matmul_threads_do_not_matter() -> Result<(), Error> {
     let case = Case::new(&mut Random(8), 100, 300, 500);
     let sums = case.sums();
     for threads in [1, 2, 3] {
         let host = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(threads)?)?;
         let mut out = vec![0; 100 * 500];
-        let call = QuantMatmul::new(
-            Tensor::new([100, 300], &case.x)?,
-            Tensor::new([case.packed.len()], &case.packed)?,
-            Product::I32(TensorMut::new([100, 500], &mut out)?),
-        );
+        let x = Tensor::new([100, 300], &case.x)?;
+        let weight = Tensor::new([case.packed.len()], &case.packed)?;
+        let mut call = QuantMatmul::new(x, weight, Product::I32(TensorMut::new([100, 500], &mut out)?));
+        call.weight_format = FORMAT_PACKED;
         run(&host, call)?;
         assert!(out.iter().zip(&sums).all(|(&a, &b)| i64::from(a) == b), "{threads} threads");
     }
@@ -203,7 +260,7 @@ fn threads_do_not_matter() -> Result<(), Error> {
 }
 
 #[test]
-fn bad_calls_are_refused() -> Result<(), Error> {
+fn quant_matmul_bad_calls_are_refused() -> Result<(), Error> {
     let case = Case::new(&mut Random(9), 2, 8, 4);
     let mut damaged = case.packed.clone();
     damaged[3] ^= 1;
@@ -216,8 +273,8 @@ fn bad_calls_are_refused() -> Result<(), Error> {
         assert_eq!((error.argument(), error.status()), (argument, status));
         assert_eq!(out, [5; 8], "nothing is written");
     };
-    refused(&|call| call.weight_format = FORMAT_ND, "weight_format", Status::Unsupported);
-    refused(&|call| call.weight_format = FORMAT_NZ, "weight_format", Status::Unsupported);
+    refused(&|call| call.weight_format = FORMAT_ND, "weight", Status::Invalid);
+    refused(&|call| call.weight_format = FORMAT_NZ, "weight", Status::Invalid);
     refused(&|call| call.weight_format = 3, "weight_format", Status::Invalid);
     refused(&|call| call.x = Tensor::new([2, 9], &[0; 18]).unwrap(), "weight", Status::Invalid);
     refused(&|call| call.x = Tensor::new([3, 8], &[0; 24]).unwrap(), "out", Status::Invalid);

@@ -53,7 +53,7 @@ pub struct tk_decoder_layer_args<'a> {
     w2: Option<&'a tk_tensor>,
     /// f32[H]
     w2_scale: Option<&'a tk_tensor>,
-    /// TK_FORMAT_PACKED
+    /// TK_FORMAT_PACKED, or TK_FORMAT_ND or TK_FORMAT_NZ, packed again in every call
     weight_format: i32,
     /// Query heads
     heads: i64,

@@ -52,9 +52,15 @@ static void product(void) {
   tk_tensor out_tensor = tensor(out, out_shape, 2, TK_I32), scaled_tensor = tensor(scaled, out_shape, 2, TK_F32);
   tk_tensor bias_tensor = tensor(bias, three, 1, TK_I32), channel_tensor = tensor(channel, three, 1, TK_F32);
   tk_tensor row_tensor = tensor(row, two, 1, TK_F32);
+  tk_tensor plain_tensor = tensor((void *)weight, out_shape, 2, TK_I8);
   tk_quant_matmul_args args = TK_QUANT_MATMUL_ARGS_INIT;
   pack(packed, weight, 2, 3);
-  CHECK(args.weight_format == 2);
+  /* The default is a plain [K,N]. */
+  CHECK(args.weight_format == TK_FORMAT_ND);
+  args.x = &x_tensor, args.weight = &plain_tensor, args.out = &out_tensor;
+  CHECK_STATUS(RUN(quant_matmul, args), 0);
+  CHECK(memcmp(out, sums, sizeof out) == 0);
+  memset(out, 0, sizeof out);
   args.x = &x_tensor, args.weight = &packed_tensor, args.weight_format = TK_FORMAT_PACKED, args.out = &out_tensor;
   CHECK_STATUS(RUN(quant_matmul, args), 0);
   CHECK(memcmp(out, sums, sizeof out) == 0);

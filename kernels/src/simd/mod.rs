@@ -60,6 +60,15 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn load_i8(self, a: &[i8; 16]) -> Self::I32;
     /// Writes the low byte of each lane.
     fn store_i8(self, v: Self::I32, a: &mut [i8; 16]);
+    /// Four rows of 16 bytes as 16 columns of four bytes.
+    #[inline(always)]
+    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
+        for i in 0..16 {
+            for j in 0..4 {
+                to[4 * i + j] = rows[j][i];
+            }
+        }
+    }
     /// Reads 16 `u16`, zero-extended.
     fn load_u16(self, a: &[u16; 16]) -> Self::I32;
     /// Writes the low half of each lane.
@@ -243,17 +252,48 @@ pub trait Dot: Simd {
     type W: Copy;
     /// Four activations as [`Dot::splat_quad`] reads them.
     type Quad: bytemuck::Pod;
+    /// 16 columns of four weights as [`Dot::load_weights`] reads them.
+    type Weights: Copy;
 
     /// Four activations in the form that this token reads.
     fn pack_quad(self, x: [i8; 4]) -> Self::Quad;
     /// The quad in every lane.
     fn splat_quad(self, x: &Self::Quad) -> Self::X;
-    /// Reads `[16][4]` weights of one quad of k.
-    fn load_weights(self, w: &[i8; 64]) -> Self::W;
+    /// Panels in the form that [`Dot::load_weights`] reads: as they lie, or made in `words`, 16 for each vector. For weights that
+    /// are read many times.
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [Self::Weights]; NV];
+    /// Reads `[16][4]` weights of one quad of k, staged.
+    fn load_weights(self, w: &Self::Weights) -> Self::W;
+    /// Reads `[16][4]` weights of one quad of k as they lie in a panel.
+    fn weights(self, w: &[i8; 64]) -> Self::W;
     /// What an accumulator starts from, given the column sums of the weights.
     fn start(self, column_sums: Self::I32) -> Self::I32;
     /// `acc[n] += sum over i of x[i] * w[n][i]`
     fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
+    /// Asks for a line that will be read soon.
+    #[inline(always)]
+    fn prefetch(self, _line: &[i8; 64]) {}
+}
+
+/// [`Dot::stage`] of a token that reads weights of 16 bits.
+#[inline(always)]
+fn widen<'a, const NV: usize>(
+    w: [&[[i8; 64]]; NV],
+    words: &'a mut [u64],
+    one: impl Fn(&[i8; 64], &mut [i16; 64]),
+) -> [&'a [[i16; 64]]; NV] {
+    let length = w[0].len();
+    let all = bytemuck::cast_slice_mut::<u64, i16>(words).as_chunks_mut::<64>().0;
+    for v in 0..NV {
+        for (w, to) in w[v].iter().zip(&mut all[v * length..]) {
+            one(w, to);
+        }
+    }
+    let mut panels: [&[[i16; 64]]; NV] = [&[]; NV];
+    for v in 0..NV {
+        panels[v] = &all[v * length..][..length];
+    }
+    panels
 }
 
 /// IEEE half precision by integer arithmetic, for instruction sets without a conversion.

@@ -2,7 +2,7 @@
 //!
 //! Only operations whose result does not depend on that build are used: no `mul_add`, no `reduce_add`, no estimates.
 
-use super::{Dot, Simd};
+use super::{Dot, Simd, widen};
 use crate::dispatch::Isa;
 use bytemuck::cast;
 use wide::{f32x16, f64x8, i16x16, i32x8, i32x16};
@@ -249,6 +249,7 @@ impl Dot for Portable {
     type X = [i16x16; 2];
     type W = [[i16x16; 2]; 2];
     type Quad = [i16; 4];
+    type Weights = [i16; 64];
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
@@ -260,7 +261,20 @@ impl Dot for Portable {
         [cast(i32x8::splat(even)), cast(i32x8::splat(odd))]
     }
     #[inline(always)]
-    fn load_weights(self, w: &[i8; 64]) -> [[i16x16; 2]; 2] {
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
+        widen(
+            w,
+            words,
+            #[inline(always)]
+            |w, to| *to = cast(self.weights(w)),
+        )
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i16; 64]) -> [[i16x16; 2]; 2] {
+        cast(*w)
+    }
+    #[inline(always)]
+    fn weights(self, w: &[i8; 64]) -> [[i16x16; 2]; 2] {
         let halves: [i16x16; 2] = cast(*w);
         halves.map(|h| [(h << 8u32) >> 8u32, h >> 8u32])
     }

@@ -1,32 +1,53 @@
 //! The int8 dot tile: MR rows by NV panels of 16 columns, in registers.
 //!
 //! Each step reads NV vectors of weights and MR quads of activations and does MR * NV dot instructions. Registers of AVX-512 VNNI at
-//! the default 4 x 4: 16 accumulators, 4 weights, 1 quad, of 32; every step 16 dots stand against 8 loads, and 16 chains of 4 cycles
-//! keep two dot units busy. AVX2 (16 registers, a logical vector is two): 2 x 1 x 2 accumulators, 8 registers of widened weights, 2 of
-//! a quad. NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
+//! the default 6 x 4: 24 accumulators, 4 weights, 1 quad, of 32; every step 24 dots stand against 10 loads, and 24 chains of 4 to 5
+//! cycles keep two dot units busy. AVX2 (16 registers, a logical vector is two): 4 x 1 x 2 accumulators, 4 registers of widened
+//! weights, 2 of a quad. NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
+//!
+//! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
+//! computing then take the longer of the two times, not their sum.
 
 use crate::simd::Dot;
 
-/// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, `w[v]` a vector.
+/// Steps between two requests for coming weights.
+const UNIT: usize = 4;
+
+/// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
+/// The lines of `ahead` are asked for on the way.
 #[inline(always)]
 pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
-    w: [&[[i8; 64]]; NV],
+    w: [&[S::Weights]; NV],
+    ahead: [&[[i8; 64]]; NV],
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
-    let steps = x[0].len();
-    let (x, w) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]));
-    for i in 0..steps {
-        let mut weights = [s.load_weights(&w[0][i]); NV];
-        for v in 1..NV {
-            weights[v] = s.load_weights(&w[v][i]);
-        }
-        for m in 0..MR {
-            let quad = s.splat_quad(&x[m][i]);
+    let units = x[0].len() / UNIT;
+    let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..units]), w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
+    let lines = ahead[0].len().div_ceil(units.max(1));
+    let mut next = 0;
+    for u in 0..units {
+        let end = next + lines;
+        while next < end {
             for v in 0..NV {
-                acc[m][v] = s.dot(acc[m][v], quad, weights[v]);
+                if let Some(line) = ahead[v].get(next) {
+                    s.prefetch(line);
+                }
+            }
+            next += 1;
+        }
+        for i in 0..UNIT {
+            let mut weights = [s.load_weights(&w[0][u][i]); NV];
+            for v in 1..NV {
+                weights[v] = s.load_weights(&w[v][u][i]);
+            }
+            for m in 0..MR {
+                let quad = s.splat_quad(&x[m][u][i]);
+                for v in 0..NV {
+                    acc[m][v] = s.dot(acc[m][v], quad, weights[v]);
+                }
             }
         }
     }

@@ -1,12 +1,13 @@
-//! Rows of int8 activations times packed int8 weights: the loops around the tile.
+//! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! Activations are first brought into the form that the token's dot reads, row by row. Then, for NV
-//! panels at a time and KC of k at a time, the tile runs over all groups: KC * NR bytes of weights stay in the first cache while the
-//! rows pass. Between two steps of KC the accumulators wait in `parked`; a product with K <= KC never parks. A finished accumulator
-//! goes to the [`Sink`], still in registers.
+//! NV panels at a time, KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights, which stay in the first cache
+//! (widened there once, where the token's dot wants that). Between two steps of KC the accumulators wait in `words`; a product with
+//! K <= KC waits once. While a block computes, each of its tiles asks for a share of the weights that come next. A block's
+//! finished accumulators go from `words` to the [`Sink`]: so the tiles are compiled once, whatever is done with their sums.
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
+use super::rows::PackedRows;
 use super::{gemv::gemv, int8::tile};
 use crate::dispatch::{Isa, Kernel};
 use crate::pack::Panels;
@@ -20,43 +21,27 @@ pub trait Sink {
     fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32);
 }
 
-/// Rows of int8 activations, each contiguous, `stride` apart.
-#[derive(Clone, Copy, Debug)]
-pub struct Activations<'a> {
-    /// From the first element of the first row.
-    pub data: &'a [i8],
-    /// Elements from row to row.
-    pub stride: usize,
-    /// Number of rows.
-    pub rows: usize,
-}
-
-/// Groups of rows in one pass.
-const GROUPS: usize = 8;
-
 /// The largest MR * NV.
 const AREA: usize = 64;
 
-/// 64-bit words where the accumulators of a pass wait.
-const PARKED: usize = GROUPS * AREA * 16 / 2;
+/// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
+const PARKED: usize = 512;
 
-/// 64-bit words of workspace for rows of length `k`, any number of them.
-pub const fn matmul_words(k: usize) -> Option<usize> {
-    match k.div_ceil(4).checked_mul(GROUPS * 8) {
-        Some(quads) => quads.checked_add(PARKED),
-        None => None,
-    }
-}
+/// Vectors of weights that are widened at once, 128 bytes each.
+const STAGED: usize = 512;
+
+/// 64-bit words of workspace of a [`Matmul`].
+pub const MATMUL_WORDS: usize = PARKED * 8 + STAGED * 16;
 
 /// `sink[row][n] = sum over k of x[row][k] * weights[k][n]` for the columns of a range of panels.
 pub struct Matmul<'a, O> {
-    /// The rows, `weights.k()` long.
-    pub x: Activations<'a>,
+    /// The rows, as [`PackRows`](super::PackRows) made them on this instruction set for `weights.k()`.
+    pub x: PackedRows<'a>,
     /// The weights of one expert.
     pub weights: Panels<'a>,
     /// Which panels.
     pub panels: Range<usize>,
-    /// At least [`matmul_words`]`(weights.k())`; contents irrelevant.
+    /// [`MATMUL_WORDS`]; contents irrelevant.
     pub words: &'a mut [u64],
     /// Takes the sums.
     pub sink: O,
@@ -68,16 +53,21 @@ impl<O: Sink> Kernel for Matmul<'_, O> {
     /// With the tile that the benches found best for the instruction set.
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
+        let rows = self.x.rows();
         match S::ISA {
-            Isa::Avx512Vnni | Isa::Avx512Amx => Tiled::<O, 4, 4, 4096>(self).run(s),
-            Isa::Avx512 => Tiled::<O, 6, 2, 4096>(self).run(s),
-            Isa::Avx2 | Isa::Portable => Tiled::<O, 2, 1, 4096>(self).run(s),
-            Isa::Neon | Isa::NeonDot => Tiled::<O, 4, 1, 4096>(self).run(s),
+            // Few rows: the tile that leaves fewer of them idle.
+            Isa::Avx512Vnni | Isa::Avx512Amx => match rows > 32 || rows.next_multiple_of(6) < rows.next_multiple_of(4) {
+                true => Tiled::<O, 6, 4, 512>(self).run(s),
+                false => Tiled::<O, 4, 4, 256>(self).run(s),
+            },
+            Isa::Avx512 => Tiled::<O, 6, 2, 512>(self).run(s),
+            Isa::Avx2 | Isa::Portable => Tiled::<O, 4, 1, 512>(self).run(s),
+            Isa::Neon | Isa::NeonDot => Tiled::<O, 4, 1, 1024>(self).run(s),
         }
     }
 }
 
-/// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time (a multiple of 4).
+/// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time (a multiple of 64).
 pub struct Tiled<'a, O, const MR: usize, const NV: usize, const KC: usize>(pub Matmul<'a, O>);
 
 impl<O: Sink, const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, O, MR, NV, KC> {
@@ -85,124 +75,148 @@ impl<O: Sink, const MR: usize, const NV: usize, const KC: usize> Kernel for Tile
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
-        const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && MR * NV <= AREA && KC >= 4 && KC % 4 == 0) };
+        const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && MR * NV <= AREA && KC >= 64 && KC % 64 == 0) };
         let Matmul { x, weights, panels, words, mut sink } = self.0;
-        let (parked, quads) = words.split_at_mut(PARKED);
-        let mut pass = Pass {
-            x,
-            weights,
-            panels,
-            steps: weights.k().div_ceil(4),
-            parked: bytemuck::cast_slice_mut(parked),
-            quads: bytemuck::cast_slice_mut::<u64, S::Quad>(quads),
-            row: 0,
-        };
-        while pass.row < x.rows {
-            match x.rows - pass.row {
-                left if left >= MR => pass.run::<S, O, MR, NV, KC>(s, left / MR, &mut sink),
-                left if MR > 4 && left >= 4 => pass.run::<S, O, 4, NV, KC>(s, 1, &mut sink),
-                left if MR > 2 && left >= 2 => pass.run::<S, O, 2, NV, KC>(s, 1, &mut sink),
-                _ => pass.run::<S, O, 1, NV, KC>(s, 1, &mut sink),
-            }
-        }
-    }
-}
-
-/// The rows from `row` on, over all panels.
-struct Pass<'a, Q> {
-    x: Activations<'a>,
-    weights: Panels<'a>,
-    panels: Range<usize>,
-    steps: usize,
-    parked: &'a mut [[i32; 16]],
-    quads: &'a mut [Q],
-    row: usize,
-}
-
-impl<Q: bytemuck::Pod> Pass<'_, Q> {
-    /// `M` rows times at most `groups`.
-    #[inline(always)]
-    fn run<S: Dot<Quad = Q>, O: Sink, const M: usize, const NV: usize, const KC: usize>(
-        &mut self,
-        s: S,
-        groups: usize,
-        sink: &mut O,
-    ) {
-        let groups = groups.min(GROUPS);
-        for m in 0..groups * M {
-            let start = (self.row + m) * self.x.stride;
-            let (full, tail) = self.x.data[start..start + self.weights.k()].as_chunks::<4>();
-            let quads = &mut self.quads[m * self.steps..(m + 1) * self.steps];
-            for (to, quad) in quads.iter_mut().zip(full) {
-                *to = s.pack_quad(*quad);
-            }
-            if !tail.is_empty() {
-                let mut last = [0; 4];
-                last[..tail.len()].copy_from_slice(tail);
-                quads[full.len()] = s.pack_quad(last);
-            }
-        }
-        let mut panel = self.panels.start;
-        while panel < self.panels.end {
-            panel += match self.panels.end - panel {
-                left if left >= NV => self.sweep::<S, O, M, NV, KC>(s, groups, panel, sink),
-                left if NV > 2 && left >= 2 => self.sweep::<S, O, M, 2, KC>(s, groups, panel, sink),
-                _ => self.sweep::<S, O, M, 1, KC>(s, groups, panel, sink),
+        let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
+        let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
+        let mut panel = panels.start;
+        while panel < panels.end {
+            panel += match panels.end - panel {
+                left if left >= NV => sweep.panels::<S, O, MR, NV, KC>(s, panel, &mut sink),
+                left if NV > 2 && left >= 2 => sweep.panels::<S, O, MR, 2, KC>(s, panel, &mut sink),
+                _ => sweep.panels::<S, O, MR, 1, KC>(s, panel, &mut sink),
             };
         }
-        self.row += groups * M;
     }
+}
 
-    /// All groups over NV panels; returns NV.
+/// All rows, over panels.
+struct Sweep<'a> {
+    x: PackedRows<'a>,
+    weights: Panels<'a>,
+    parked: &'a mut [[i32; 16]],
+    staged: &'a mut [u64],
+}
+
+impl Sweep<'_> {
+    /// All rows over NV panels, in equal blocks; returns NV.
     #[inline(always)]
-    fn sweep<S: Dot<Quad = Q>, O: Sink, const M: usize, const NV: usize, const KC: usize>(
+    fn panels<S: Dot, O: Sink, const MR: usize, const NV: usize, const KC: usize>(
         &mut self,
         s: S,
-        groups: usize,
         panel: usize,
         sink: &mut O,
     ) -> usize {
-        let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
-        let mut start = [s.splat_i32(0); NV];
-        for v in 0..NV {
-            w[v] = &self.weights.panel(panel + v)[..self.steps];
-            start[v] = s.start(s.load_i32(&self.weights.sums(panel + v)));
-        }
-        let step = if M == 1 { self.steps } else { KC / 4 };
-        for from in (0..self.steps).step_by(step) {
-            let to = self.steps.min(from + step);
-            for group in 0..groups {
-                let rows = &self.quads[group * M * self.steps..][..M * self.steps];
-                let mut x: [&[Q]; M] = [&[]; M];
-                for m in 0..M {
-                    x[m] = &rows[m * self.steps..][from..to];
-                }
-                let parked = self.parked[group * M * NV..][..M * NV].as_chunks_mut::<NV>().0;
-                let mut acc = [start; M];
-                if from > 0 {
-                    for m in 0..M {
-                        for v in 0..NV {
-                            acc[m][v] = s.load_i32(&parked[m][v]);
-                        }
-                    }
-                }
-                let w = w.map(|w| &w[from..to]);
-                if M == 1 {
-                    acc[0] = gemv(s, x[0], w, acc[0]);
-                } else {
-                    acc = tile(s, x, w, acc);
-                }
-                for m in 0..M {
-                    for v in 0..NV {
-                        if to == self.steps {
-                            sink.put(s, self.row + group * M + m, panel + v, acc[m][v]);
-                        } else {
-                            s.store_i32(acc[m][v], &mut parked[m][v]);
-                        }
-                    }
+        let rows = self.x.rows();
+        let groups = rows.div_ceil(MR);
+        let blocks = groups.div_ceil(PARKED / (MR * NV));
+        for block in 0..blocks {
+            let range = groups * block / blocks..groups * (block + 1) / blocks;
+            // The weights behind these panels are asked for by the last block, also behind the range: they are what is taken next,
+            // here or by the next task. The other blocks come back to the same.
+            let after = if block + 1 == blocks && panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
+            let first = range.start * MR;
+            match rows {
+                1 => self.stream::<S, NV>(s, panel),
+                _ => self.block::<S, MR, NV, KC>(s, panel, after, range.clone()),
+            }
+            for row in first..rows.min(range.end * MR) {
+                for v in 0..NV {
+                    sink.put(s, row, panel + v, s.load_i32(&self.parked[(row - first) * NV + v]));
                 }
             }
         }
         NV
+    }
+
+    /// What the accumulators of NV panels start from.
+    #[inline(always)]
+    fn start<S: Dot, const NV: usize>(&self, s: S, panel: usize) -> [S::I32; NV] {
+        let mut start = [s.splat_i32(0); NV];
+        for v in 0..NV {
+            start[v] = s.start(s.load_i32(&self.weights.sums(panel + v)));
+        }
+        start
+    }
+
+    /// One row over NV panels. Compiled once for all sinks.
+    #[inline(never)]
+    fn stream<S: Dot, const NV: usize>(&mut self, s: S, panel: usize) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
+                for v in 0..NV {
+                    w[v] = self.weights.from_panel(panel + v);
+                }
+                let acc = gemv(s, self.x.row(0), w, self.start::<S, NV>(s, panel));
+                for v in 0..NV {
+                    s.store_i32(acc[v], &mut self.parked[v]);
+                }
+            },
+        )
+    }
+
+    /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on. Compiled once for
+    /// all sinks.
+    #[inline(never)]
+    fn block<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
+        &mut self,
+        s: S,
+        panel: usize,
+        after: usize,
+        groups: Range<usize>,
+    ) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let start = self.start::<S, NV>(s, panel);
+                let (rows, count) = (self.x.rows(), groups.len());
+                let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
+                let mut next: [&[[i8; 64]]; NV] = [&[]; NV];
+                for v in 0..NV {
+                    w[v] = self.weights.panel(panel + v);
+                    next[v] = self.weights.panel(after + v);
+                }
+                let steps = w[0].len();
+                for from in (0..steps).step_by(KC / 4) {
+                    let to = steps.min(from + KC / 4);
+                    let mut coming = next;
+                    let mut part = w;
+                    for v in 0..NV {
+                        coming[v] = if to < steps { &w[v][to..steps.min(to + KC / 4)] } else { &next[v][..steps.min(KC / 4)] };
+                        part[v] = &w[v][from..to];
+                    }
+                    let length = coming[0].len();
+                    let weights = s.stage(part, self.staged);
+                    for (i, group) in groups.clone().enumerate() {
+                        let mut x: [&[S::Quad]; MR] = [&[]; MR];
+                        for m in 0..MR {
+                            // Behind the last row it is repeated, and not kept.
+                            x[m] = &self.x.row::<S::Quad>((group * MR + m).min(rows - 1))[from..to];
+                        }
+                        let parked = self.parked[i * MR * NV..][..MR * NV].as_chunks_mut::<NV>().0;
+                        let mut acc = [start; MR];
+                        if from > 0 {
+                            for m in 0..MR {
+                                for v in 0..NV {
+                                    acc[m][v] = s.load_i32(&parked[m][v]);
+                                }
+                            }
+                        }
+                        let mut share = coming;
+                        for v in 0..NV {
+                            share[v] = &coming[v][length * i / count..length * (i + 1) / count];
+                        }
+                        let acc = tile(s, x, weights, share, acc);
+                        for m in 0..MR {
+                            for v in 0..NV {
+                                s.store_i32(acc[m][v], &mut parked[m][v]);
+                            }
+                        }
+                    }
+                }
+            },
+        )
     }
 }

@@ -6,6 +6,8 @@ mod attention;
 mod gemv;
 mod int8;
 mod matmul;
+mod rows;
 
 pub use attention::Attention;
-pub use matmul::{Activations, Matmul, Sink, Tiled, matmul_words};
+pub use matmul::{MATMUL_WORDS, Matmul, Sink, Tiled};
+pub use rows::{Activations, PackRows, PackedRows, row_words};

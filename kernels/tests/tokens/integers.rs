@@ -105,7 +105,7 @@ impl Kernel for Dots<'_> {
         }
         let mut acc = s.add_i32(s.start(s.load_i32(&column_sums)), s.load_i32(&self.start));
         for (x, w) in self.x.iter().zip(self.w) {
-            acc = s.dot(acc, s.splat_quad(&s.pack_quad(*x)), s.load_weights(w));
+            acc = s.dot(acc, s.splat_quad(&s.pack_quad(*x)), s.weights(w));
         }
         get_i32(s, acc)
     }
@@ -131,6 +131,45 @@ fn dot_products_are_exact() {
         }
         for level in levels() {
             assert_eq!(level.run(Dots { x: &x, w: &w, start }), expected, "{level:?}");
+        }
+    }
+}
+
+struct Staged<'a>(&'a [[i8; 64]; 3], [i8; 4]);
+
+impl Kernel for Staged<'_> {
+    type Output = ([[i32; 16]; 6], [i8; 64]);
+
+    /// Products with weights as they lie and staged, and an interleaved vector.
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let Staged(w, x) = self;
+        let (mut words, mut out) = ([0; 16 * 3], ([[0; 16]; 6], [0; 64]));
+        let quad = s.splat_quad(&s.pack_quad(x));
+        let [staged] = s.stage([&w[..]], &mut words);
+        for i in 0..3 {
+            s.prefetch(&w[i]);
+            out.0[2 * i] = get_i32(s, s.dot(s.splat_i32(0), quad, s.weights(&w[i])));
+            out.0[2 * i + 1] = get_i32(s, s.dot(s.splat_i32(0), quad, s.load_weights(&staged[i])));
+        }
+        let rows = w[0].as_chunks::<16>().0;
+        s.interleave([&rows[0], &rows[1], &rows[2], &rows[3]], &mut out.1);
+        out
+    }
+}
+
+#[test]
+fn staged_weights_are_the_same_and_rows_interleave() {
+    let mut random = Random(8);
+    for _ in 0..ROUNDS {
+        let w: [[i8; 64]; 3] = std::array::from_fn(|_| std::array::from_fn(|_| random.int8()));
+        let x = std::array::from_fn(|_| random.int8());
+        for level in levels() {
+            let (sums, columns) = level.run(Staged(&w, x));
+            for i in 0..3 {
+                assert_eq!(sums[2 * i], sums[2 * i + 1], "{level:?}");
+            }
+            assert_eq!(columns, std::array::from_fn(|at| w[0][at % 4 * 16 + at / 4]), "{level:?}");
         }
     }
 }

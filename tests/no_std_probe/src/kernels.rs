@@ -3,7 +3,7 @@
 use tilekern_kernels::dispatch::{Kernel, Level};
 use tilekern_kernels::simd::{Dot, Simd};
 use tilekern_kernels::tiles::{self, Sink};
-use tilekern_kernels::{philox, rows};
+use tilekern_kernels::{pack, philox, rows};
 
 /// One function for each kernel.
 macro_rules! instantiate {
@@ -28,8 +28,10 @@ instantiate! {
     weight_sum: rows::WeightSum<'static>;
     matmul: tiles::Matmul<'static, Sums>;
     matmul_1x16x64: tiles::Tiled<'static, Sums, 1, 1, 64>;
+    pack_rows: tiles::PackRows<'static>;
+    pack_strip: pack::PackStrip<'static>;
     matmul_4x32x1024: tiles::Tiled<'static, Sums, 4, 2, 1024>;
-    matmul_8x128x4096: tiles::Tiled<'static, Sums, 8, 8, 4096>;
+    matmul_8x128x256: tiles::Tiled<'static, Sums, 8, 8, 256>;
 }
 
 /// Where the sums of a product go: a matrix of 16 columns to a panel.

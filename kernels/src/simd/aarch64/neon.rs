@@ -114,6 +114,14 @@ impl<const DOT: bool> Simd for Token<DOT> {
         })
     }
     #[inline(always)]
+    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
+        hw!({
+            let [a, b, c, d] = rows;
+            let rows = int8x16x4_t(vld1q_s8(a.as_ptr()), vld1q_s8(b.as_ptr()), vld1q_s8(c.as_ptr()), vld1q_s8(d.as_ptr()));
+            vst4q_s8(to.as_mut_ptr(), rows);
+        })
+    }
+    #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> I {
         from_fn(|i| hw!(vreinterpretq_s32_u32(vmovl_u16(vld1_u16(a.as_ptr().add(4 * i))))))
     }
@@ -314,6 +322,7 @@ impl<const DOT: bool> Dot for Token<DOT> {
     type X = int8x16_t;
     type W = [int8x16_t; 4];
     type Quad = [i8; 4];
+    type Weights = [i8; 64];
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {
@@ -324,7 +333,20 @@ impl<const DOT: bool> Dot for Token<DOT> {
         hw!(vreinterpretq_s8_s32(vdupq_n_s32(bytemuck::cast(*x))))
     }
     #[inline(always)]
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], _words: &'a mut [u64]) -> [&'a [[i8; 64]]; NV] {
+        w
+    }
+    #[inline(always)]
     fn load_weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {
+        self.weights(w)
+    }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        // The intrinsic is unstable.
+        hw!(core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)));
+    }
+    #[inline(always)]
+    fn weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {
         from_fn(|i| hw!(vld1q_s8(w.as_ptr().add(16 * i))))
     }
     #[inline(always)]

@@ -5,7 +5,7 @@
 
 use super::folds;
 use crate::dispatch::Isa;
-use crate::simd::{Dot, Simd};
+use crate::simd::{Dot, Simd, widen};
 use core::arch::x86_64::*;
 
 /// AVX2, FMA, F16C, BMI1, BMI2.
@@ -110,6 +110,20 @@ impl Simd for Avx2 {
             let lo = _mm_unpacklo_epi32(_mm256_castsi256_si128(b[0]), _mm256_extracti128_si256::<1>(b[0]));
             let hi = _mm_unpacklo_epi32(_mm256_castsi256_si128(b[1]), _mm256_extracti128_si256::<1>(b[1]));
             _mm_storeu_si128(a.as_mut_ptr().cast(), _mm_unpacklo_epi64(lo, hi));
+        })
+    }
+    #[inline(always)]
+    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
+        hw!({
+            let [a, b] = [_mm_loadu_si128(rows[0].as_ptr().cast()), _mm_loadu_si128(rows[1].as_ptr().cast())];
+            let [c, d] = [_mm_loadu_si128(rows[2].as_ptr().cast()), _mm_loadu_si128(rows[3].as_ptr().cast())];
+            let (low, low2) = (_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
+            let (high, high2) = (_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d));
+            let to = to.as_mut_ptr().cast::<__m128i>();
+            _mm_storeu_si128(to, _mm_unpacklo_epi16(low, low2));
+            _mm_storeu_si128(to.add(1), _mm_unpackhi_epi16(low, low2));
+            _mm_storeu_si128(to.add(2), _mm_unpacklo_epi16(high, high2));
+            _mm_storeu_si128(to.add(3), _mm_unpackhi_epi16(high, high2));
         })
     }
     #[inline(always)]
@@ -360,6 +374,7 @@ impl Dot for Avx2 {
     type X = [__m256i; 2];
     type W = [I; 2];
     type Quad = [i16; 4];
+    type Weights = [i16; 64];
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
@@ -371,7 +386,33 @@ impl Dot for Avx2 {
         hw!([_mm256_set1_epi32(even), _mm256_set1_epi32(odd)])
     }
     #[inline(always)]
-    fn load_weights(self, w: &[i8; 64]) -> [I; 2] {
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
+        widen(
+            w,
+            words,
+            #[inline(always)]
+            |w, to| {
+                let [even, odd] = self.weights(w);
+                hw!(for (i, quarter) in [even[0], even[1], odd[0], odd[1]].into_iter().enumerate() {
+                    _mm256_storeu_si256(to.as_mut_ptr().add(16 * i).cast(), quarter);
+                })
+            },
+        )
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i16; 64]) -> [I; 2] {
+        let at = w.as_ptr();
+        hw!({
+            let even = [_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(16).cast())];
+            [even, [_mm256_loadu_si256(at.add(32).cast()), _mm256_loadu_si256(at.add(48).cast())]]
+        })
+    }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
+    }
+    #[inline(always)]
+    fn weights(self, w: &[i8; 64]) -> [I; 2] {
         hw!({
             let w = [_mm256_loadu_si256(w.as_ptr().cast()), _mm256_loadu_si256(w.as_ptr().add(32).cast())];
             let up = both!(_mm256_slli_epi16::<8>, w);

@@ -5,7 +5,7 @@
 
 use super::folds;
 use crate::dispatch::Isa;
-use crate::simd::{Dot, Simd};
+use crate::simd::{Dot, Simd, widen};
 use core::arch::x86_64::*;
 
 /// AVX-512 F, BW, DQ and VL, and VNNI where `VNNI` holds.
@@ -88,6 +88,20 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
     #[inline(always)]
     fn store_i8(self, v: __m512i, a: &mut [i8; 16]) {
         hw!(_mm_storeu_si128(a.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v)))
+    }
+    #[inline(always)]
+    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
+        hw!({
+            let all = _mm512_castsi128_si512(_mm_loadu_si128(rows[0].as_ptr().cast()));
+            let all = _mm512_inserti32x4::<1>(all, _mm_loadu_si128(rows[1].as_ptr().cast()));
+            let all = _mm512_inserti32x4::<2>(all, _mm_loadu_si128(rows[2].as_ptr().cast()));
+            let all = _mm512_inserti32x4::<3>(all, _mm_loadu_si128(rows[3].as_ptr().cast()));
+            // Four columns of each row into a lane, then its 4 x 4 bytes transposed.
+            let fours = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            let bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+            let columns = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(fours, all), bytes);
+            _mm512_storeu_epi8(to.as_mut_ptr(), columns);
+        })
     }
     #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> __m512i {
@@ -310,6 +324,7 @@ impl Dot for Token<true> {
     type X = __m512i;
     type W = __m512i;
     type Quad = [u8; 4];
+    type Weights = [i8; 64];
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
@@ -320,8 +335,20 @@ impl Dot for Token<true> {
         hw!(_mm512_set1_epi32(i32::from_le_bytes(*x)))
     }
     #[inline(always)]
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], _words: &'a mut [u64]) -> [&'a [[i8; 64]]; NV] {
+        w
+    }
+    #[inline(always)]
     fn load_weights(self, w: &[i8; 64]) -> __m512i {
+        self.weights(w)
+    }
+    #[inline(always)]
+    fn weights(self, w: &[i8; 64]) -> __m512i {
         hw!(_mm512_loadu_epi8(w.as_ptr()))
+    }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
     }
     #[inline(always)]
     fn start(self, column_sums: __m512i) -> __m512i {
@@ -338,6 +365,7 @@ impl Dot for Token<false> {
     type X = [__m512i; 2];
     type W = [__m512i; 2];
     type Quad = [i16; 4];
+    type Weights = [i16; 64];
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
@@ -349,7 +377,30 @@ impl Dot for Token<false> {
         [self.splat_i32(even), self.splat_i32(odd)]
     }
     #[inline(always)]
-    fn load_weights(self, w: &[i8; 64]) -> [__m512i; 2] {
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
+        widen(
+            w,
+            words,
+            #[inline(always)]
+            |w, to| {
+                let [even, odd] = self.weights(w);
+                hw!({
+                    _mm512_storeu_epi16(to.as_mut_ptr(), even);
+                    _mm512_storeu_epi16(to.as_mut_ptr().add(32), odd);
+                })
+            },
+        )
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i16; 64]) -> [__m512i; 2] {
+        hw!([_mm512_loadu_epi16(w.as_ptr()), _mm512_loadu_epi16(w.as_ptr().add(32))])
+    }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
+    }
+    #[inline(always)]
+    fn weights(self, w: &[i8; 64]) -> [__m512i; 2] {
         hw!({
             let w = _mm512_loadu_epi8(w.as_ptr());
             [_mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(w)), _mm512_srai_epi16::<8>(w)]

@@ -1,0 +1,92 @@
+//! Rows of int8 activations in the form that a token's dot instruction reads.
+//!
+//! A tile reads every row once for each NV panels, so the form is made once, for all panels. Row by row it is a vector loop.
+
+use crate::dispatch::Kernel;
+use crate::simd::Dot;
+
+/// Rows of int8 activations, each contiguous, `stride` apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Activations<'a> {
+    /// From the first element of the first row.
+    pub data: &'a [i8],
+    /// Elements from row to row.
+    pub stride: usize,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// 64-bit words of a packed row of length `k`, on any instruction set: K rounded up to 64, and a cache line, so that rows of a
+/// power of two do not share the sets of a cache.
+///
+/// ```
+/// assert_eq!(tilekern_kernels::tiles::row_words(65), Some(128 / 4 + 8));
+/// ```
+pub const fn row_words(k: usize) -> Option<usize> {
+    match k.checked_next_multiple_of(64) {
+        Some(k) => Some(k / 4 + 8),
+        None => None,
+    }
+}
+
+/// Packs rows of length `k`.
+pub struct PackRows<'a> {
+    /// The rows.
+    pub x: Activations<'a>,
+    /// Elements of a row.
+    pub k: usize,
+    /// [`row_words`]`(k)` for each row.
+    pub words: &'a mut [u64],
+}
+
+impl Kernel for PackRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let quads = self.k.next_multiple_of(64) / 4;
+        let pitch = quads + 8;
+        for (row, words) in self.words.chunks_exact_mut(pitch).take(self.x.rows).enumerate() {
+            let (full, tail) = self.x.data[row * self.x.stride..][..self.k].as_chunks::<4>();
+            let to = &mut bytemuck::cast_slice_mut::<u64, S::Quad>(words)[..quads];
+            for (to, quad) in to.iter_mut().zip(full) {
+                *to = s.pack_quad(*quad);
+            }
+            if full.len() < quads {
+                let mut last = [0; 4];
+                last[..tail.len()].copy_from_slice(tail);
+                to[full.len()] = s.pack_quad(last);
+                // Beyond K the weights are zeros.
+                to[full.len() + 1..].fill(s.pack_quad([0; 4]));
+            }
+        }
+    }
+}
+
+/// What [`PackRows`] made, on the same instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedRows<'a> {
+    words: &'a [u64],
+    quads: usize,
+    rows: usize,
+}
+
+impl<'a> PackedRows<'a> {
+    /// The first `rows` rows of length `k` in `words`.
+    pub fn new(words: &'a [u64], k: usize, rows: usize) -> PackedRows<'a> {
+        let quads = k.next_multiple_of(64) / 4;
+        PackedRows { words: &words[..rows * (quads + 8)], quads, rows }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The quads of a row.
+    #[inline(always)]
+    pub(super) fn row<Q: bytemuck::Pod>(&self, row: usize) -> &'a [Q] {
+        let pitch = self.quads + 8;
+        &bytemuck::cast_slice(&self.words[row * pitch..][..pitch])[..self.quads]
+    }
+}

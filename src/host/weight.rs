@@ -1,0 +1,126 @@
+//! Int8 weights on the host, in whatever format: as panels, where they lie or packed on the way.
+
+use crate::error::Error;
+use crate::ops::{FORMAT_NZ, FORMAT_PACKED, WeightSizes, packed_header};
+use crate::scratch::{Plan, WorkerSlot};
+use crate::tensor::{Describe, Tensor};
+use core::ops::Range;
+use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::pack::{self, PackStrip, Packed, Panels, panel_vectors};
+
+/// Bytes of panels that are packed at once, about: they stay in the second cache while the rows pass.
+const STRIP: usize = 1 << 20;
+
+/// The weights of all experts.
+#[derive(Clone, Copy)]
+pub(super) enum Weight<'a> {
+    Packed(Packed<'a>),
+    /// `[E,K,N]` with a contiguous last dimension.
+    Rows {
+        data: &'a [i8],
+        expert: usize,
+        pitch: usize,
+    },
+    /// `[E,N/32,K/16,16,32]`: for each 32 columns the rows, one after the other.
+    Stripes(&'a [i8]),
+    /// `[E,K,N]` or `[K,N]` with any strides.
+    Strided(Tensor<'a, i8>),
+}
+
+/// Panels, and the number of the first of them.
+pub(super) struct Strip<'a> {
+    pub panels: Panels<'a>,
+    pub range: Range<usize>,
+    pub first: usize,
+}
+
+impl<'a> Weight<'a> {
+    /// Of a weight that was found valid; a packed one shows its header.
+    pub fn new(name: &'static str, view: &Tensor<'a, i8>, format: i32, d: WeightSizes) -> Result<Weight<'a>, Error> {
+        Ok(match (format, view.memory()) {
+            (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
+            (FORMAT_NZ, Some(data)) => Weight::Stripes(data),
+            (_, Some(data)) => {
+                let strides = view.dims().strides();
+                let pitch = strides[strides.len() - 2];
+                Weight::Rows { data, expert: if strides.len() == 3 { strides[0] } else { 0 }, pitch }
+            }
+            _ => Weight::Strided(*view),
+        })
+    }
+
+    /// Packs columns of an expert, 16 to a panel.
+    pub fn pack(
+        &self,
+        level: Level,
+        expert: usize,
+        columns: Range<usize>,
+        d: WeightSizes,
+        panels: &mut [[i8; 64]],
+        sums: &mut [[i8; 64]],
+    ) {
+        let (k, n) = (d.k, columns.len());
+        match *self {
+            Weight::Packed(packed) => {
+                let (from, range) = (packed.expert(expert), columns.start / 16..columns.end.div_ceil(16));
+                for (to, p) in panels.chunks_exact_mut(panel_vectors(k)).zip(range.clone()) {
+                    to.copy_from_slice(from.panel(p));
+                }
+                for (to, p) in sums.iter_mut().zip(range) {
+                    *to = bytemuck::cast(from.sums(p));
+                }
+            }
+            Weight::Rows { data, expert: stride, pitch } => {
+                let data = &data[expert * stride + columns.start..];
+                level.run(PackStrip { data, pitch, k, n, panels, sums });
+            }
+            Weight::Stripes(data) => {
+                let pairs = panels.chunks_mut(2 * panel_vectors(k)).zip(sums.chunks_mut(2));
+                for (i, (panels, sums)) in pairs.enumerate() {
+                    let column = columns.start + 32 * i;
+                    let data = &data[expert * k * d.n + column / 32 * 32 * k..][..32 * k];
+                    let n = (columns.end - column).min(32);
+                    level.run(PackStrip { data, pitch: 32, k, n, panels, sums });
+                }
+            }
+            Weight::Strided(view) => {
+                let row = |i: usize| view.row(expert * k + i);
+                pack::pack_columns(panels, sums, k, n, |i, column| row(i).get(columns.start + column));
+            }
+        }
+    }
+
+    /// The panels of some columns of an expert, packed into `stage` where they are not.
+    pub fn strip<'s>(
+        &self,
+        level: Level,
+        expert: usize,
+        columns: Range<usize>,
+        d: WeightSizes,
+        stage: &'s mut [[i8; 64]],
+    ) -> Strip<'s>
+    where
+        'a: 's,
+    {
+        let first = columns.start / 16;
+        if let Weight::Packed(packed) = self {
+            return Strip { panels: packed.expert(expert), range: first..columns.end.div_ceil(16), first: 0 };
+        }
+        let (n, count) = (columns.len(), columns.len().div_ceil(16));
+        let (panels, sums) = stage.split_at_mut(count * panel_vectors(d.k));
+        let sums = &mut sums[..count];
+        self.pack(level, expert, columns, d, panels, sums);
+        Strip { panels: Panels::new(panels, sums, d.k, n), range: 0..count, first }
+    }
+}
+
+/// Columns that are packed at once.
+pub(super) fn strip_columns(k: usize) -> usize {
+    (STRIP / k.next_multiple_of(64) / 64 * 64).clamp(64, 256)
+}
+
+/// Room for the panels of one strip for each worker; none for packed weights.
+pub(super) fn plan_stage(plan: &mut Plan, workers: usize, format: i32, d: WeightSizes) -> Result<WorkerSlot<[i8; 64]>, Error> {
+    let panels = strip_columns(d.k).min(d.n.next_multiple_of(16)) / 16;
+    plan.each(workers, if format == FORMAT_PACKED { 0 } else { panels * (panel_vectors(d.k) + 1) })
+}
