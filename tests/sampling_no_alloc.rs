@@ -5,7 +5,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilekern::ops::{Exponential, Multinomial, Noise, PostSample, TopKTopPSample};
+use tilekern::ops::{ApplyTopKTopPMinP, Exponential, Multinomial, Noise, PostSample, TopKTopPSample};
 use tilekern::{Error, Host, Run, Scratch, Tensor, TensorMut};
 
 struct Counting;
@@ -80,6 +80,15 @@ fn draw(number: usize, host: &Host, weights: &mut [f32], out: &mut [i64], scratc
     host.run(call, scratch)
 }
 
+/// The filters that write rows.
+fn filter(number: usize, host: &Host, rows: &[f32], out: &mut [f32], scratch: &mut [u8]) -> Result<(), Error> {
+    let (k, p) = ([-1, 0, 3, number as i32], [number as f32 / 100.0; 4]);
+    let (k, p) = (Tensor::new([4], &k)?, Tensor::new([4], &p)?);
+    let mut call = ApplyTopKTopPMinP::new(Tensor::new([4, V], rows)?, k, p, TensorMut::new([4, V], out)?);
+    call.min_p = (number % 2 == 0).then_some(p);
+    host.run(call, scratch)
+}
+
 fn main() {
     let logits: Vec<f32> = (0..4 * V).map(|i| (i * 7919 % 1000) as f32 / 100.0).collect();
     let q: Vec<f32> = (0..4 * V).map(|i| (i * 104_729 % 997) as f32 / 300.0 + 0.01).collect();
@@ -97,6 +106,7 @@ fn main() {
     }
     for number in 0..CALLS / 100 {
         draw(number, &host, &mut weights, &mut idx, &mut scratch).unwrap();
+        filter(number, &host, &weights, &mut select, &mut scratch).unwrap();
         sum += idx.iter().sum::<i64>();
     }
     let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;

@@ -211,6 +211,23 @@ typedef struct tk_model_options {
   size_t tokenizer_bytes;
 } tk_model_options;
 
+/// Keeps of every row of descending probabilities what top-k, top-p and min-p leave. T is f32, f16 or bf16; tensors `[B]` may also be
+/// `[B,1]`.
+typedef struct tk_apply_top_k_top_p_min_p_args {
+  /// sizeof(tk_apply_top_k_top_p_min_p_args)
+  size_t struct_size;
+  /// T[B,V]: probabilities, each row descending.
+  const struct tk_tensor *probs;
+  /// i32[B]: how many columns count; all for k < 0 or k > V.
+  const struct tk_tensor *k;
+  /// T[B]: the probability that an entry may have before it.
+  const struct tk_tensor *p;
+  /// ? T[B]: the least probability, relative to the first of the row.
+  const struct tk_tensor *min_p;
+  /// T[B,V]: what is kept, and 0.
+  const struct tk_tensor *sampled_res;
+} tk_apply_top_k_top_p_min_p_args;
+
 /// Query i of batch b sees the keys of positions 0 ..= start_pos[b] + i. Query heads are a multiple of the KV heads of the cache, whose
 /// dtype K is f32, f16 or bf16.
 typedef struct tk_attention_args {
@@ -646,6 +663,17 @@ int32_t tk_model_encode(const struct tk_model *model,
                         size_t capacity,
                         size_t *count);
 
+/// The workspace of tk_apply_top_k_top_p_min_p, in bytes.
+int32_t tk_apply_top_k_top_p_min_p_workspace_size(struct tk_context *context,
+                                                  const struct tk_apply_top_k_top_p_min_p_args *args,
+                                                  size_t *bytes);
+
+/// Filters of sorted probabilities.
+int32_t tk_apply_top_k_top_p_min_p(struct tk_context *context,
+                                   const struct tk_apply_top_k_top_p_min_p_args *args,
+                                   void *workspace,
+                                   size_t workspace_bytes);
+
 /// The workspace of tk_attention, in bytes.
 int32_t tk_attention_workspace_size(struct tk_context *context, const struct tk_attention_args *args, size_t *bytes);
 
@@ -823,6 +851,8 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_row_sampling), 1.0, 0, 1.0, 0.0, 0 }
 #define TK_MODEL_OPTIONS_INIT \
   { sizeof(tk_model_options), TK_F32, TK_I8, NULL, 0 }
+#define TK_APPLY_TOP_K_TOP_P_MIN_P_ARGS_INIT \
+  { sizeof(tk_apply_top_k_top_p_min_p_args), NULL, NULL, NULL, NULL, NULL }
 #define TK_ATTENTION_ARGS_INIT \
   { sizeof(tk_attention_args), NULL, NULL, NULL, NULL, NULL, 0.0, NULL }
 #define TK_DECODER_LAYER_ARGS_INIT \

@@ -54,6 +54,11 @@ fn drawing() {
 }
 
 #[test]
+fn filters() {
+    passes("filters.c", C);
+}
+
+#[test]
 fn decoding() {
     passes_with("decoding.c", C, Some(&common::root().join("../assets/default.tkm")));
 }
@@ -73,7 +78,7 @@ fn valgrind() {
         println!("skipped: no valgrind here");
         return;
     }
-    for file in ["conventions.c", "sampling.c", "drawing.c"] {
+    for file in ["conventions.c", "sampling.c", "drawing.c", "filters.c"] {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["-q", "--error-exitcode=9"]).arg(compile(file, "c17", Link::Static));
         succeed(&mut valgrind);

@@ -1,6 +1,7 @@
 //! The host: SIMD kernels over the caller's memory and the caller's threads.
 
 mod activations;
+mod apply_top_k_top_p_min_p;
 mod attention;
 mod decoder_layer;
 mod dequant_residual;

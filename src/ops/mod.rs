@@ -4,6 +4,9 @@
 pub(crate) mod check;
 mod heads;
 
+mod apply_top_k_top_p_min_p;
+pub use apply_top_k_top_p_min_p::ApplyTopKTopPMinP;
+
 mod attention;
 pub use attention::Attention;
 pub(crate) use attention::Heads;

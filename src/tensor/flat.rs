@@ -1,6 +1,7 @@
 //! Tensors as vectors.
 
-use super::{Dims, PhantomData, RowMut, TensorMut};
+use super::{Dims, PhantomData, Row, RowMut, TensorMut};
+use core::ops::Range;
 
 fn vector(len: usize, stride: usize) -> Dims {
     let extent = if len == 0 { 0 } else { (len - 1) * stride + 1 };
@@ -16,6 +17,28 @@ impl<'a, T> TensorMut<'a, T> {
     /// One row of all elements, if they lie without gaps; else as it is.
     pub(crate) fn flattened(self) -> TensorMut<'a, T> {
         if self.dims.is_contiguous() { TensorMut { dims: vector(self.dims.elements, 1), ..self } } else { self }
+    }
+}
+
+impl<T> Row<'_, T> {
+    /// Some of its elements.
+    pub(crate) fn part(&self, columns: Range<usize>) -> Self {
+        debug_assert!(columns.end <= self.len);
+        // Wrapping: behind the last element of a row there may be nothing.
+        Row { first: self.first.wrapping_add(columns.start * self.stride), len: columns.len(), ..*self }
+    }
+}
+
+impl<T> RowMut<'_, T> {
+    /// Its elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Some of its elements, for a while.
+    pub(crate) fn part(&mut self, columns: Range<usize>) -> RowMut<'_, T> {
+        debug_assert!(columns.end <= self.len);
+        RowMut { first: self.first.wrapping_add(columns.start * self.stride), len: columns.len(), ..*self }
     }
 }
 

@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod apply_top_k_top_p_min_p;
+mod examples;
 mod exponential;
 mod multinomial;
 mod statistics;

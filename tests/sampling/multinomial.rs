@@ -1,8 +1,8 @@
 //! Multinomial: the worked examples, every draw against the scalar definition, whatever the strides and the threads; refusals.
 
+use super::examples::{self, floats, integers};
 use crate::common::{Buffer, Order, Random, every_host, refused, run, shape_only, shape_only_mut};
 use half::{bf16, f16};
-use serde_json::Value;
 use tilekern::ops::{Multinomial, Weight};
 use tilekern::{Dims, Host, Isa, ParallelFor, Serial, Tensor, TensorMut};
 use tilekern_kernels::reference;
@@ -184,15 +184,11 @@ fn a_vector_is_a_matrix_of_one_row() {
 
 #[test]
 fn worked_examples() {
-    let examples: Vec<Value> = serde_json::from_str(include_str!("../data/sampling_examples.json")).unwrap();
-    let numbers = |value: &Value| -> Vec<f64> {
-        value.as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap()).map(|x| x.as_f64().unwrap()).collect()
-    };
     let mut replayed = 0;
-    for example in examples.iter().filter(|e| e["op"] == "Multinomial950") {
+    for example in examples::of("Multinomial950") {
         let (attrs, probs) = (&example["attrs"], &example["inputs"]["self"]);
         let columns = probs[0].as_array().unwrap().len();
-        let probs: Vec<f32> = numbers(probs).into_iter().map(|x| x as f32).collect();
+        let probs = floats(probs);
         let case = Case {
             shape: vec![probs.len() / columns, columns],
             probs,
@@ -201,7 +197,7 @@ fn worked_examples() {
             seed: attrs["seed"].as_i64().unwrap(),
             offset: attrs["offset"].as_i64().unwrap(),
         };
-        let expected: Vec<i64> = numbers(&example["outputs"]["out"]).into_iter().map(|x| x as i64).collect();
+        let expected = integers(&example["outputs"]["out"]);
         for host in crate::common::hosts() {
             assert_eq!(case.drawn(&host, Order::Pitched, 9.0), expected, "{}", example["name"]);
         }

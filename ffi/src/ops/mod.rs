@@ -1,5 +1,6 @@
 //! One file for each family of operations: the struct that C fills, its defaults, and the two functions.
 
+mod apply_top_k_top_p_min_p;
 mod attention;
 mod decoder_layer;
 mod dequant_residual;

@@ -3,6 +3,7 @@
 
 mod attention;
 mod int8;
+mod keep_prefix;
 pub use attention::{attention, dot};
 pub use int8::int8_dot;
 pub mod math;
@@ -10,6 +11,7 @@ mod multinomial;
 mod philox;
 mod rows;
 mod sampling;
+pub use keep_prefix::*;
 pub use multinomial::*;
 pub use philox::*;
 pub use rows::*;

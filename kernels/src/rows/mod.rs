@@ -66,6 +66,9 @@ pub use divide::Divide;
 mod exponential;
 pub use exponential::Exponentials;
 
+mod keep_prefix;
+pub use keep_prefix::{KeepPrefix, Prefix};
+
 mod weights;
 pub use weights::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum, running_sum};
 

@@ -86,6 +86,7 @@ macro_rules! per_dtype {
                 dequant_residual: rows::DequantResidual<'static, $t>;
                 dequant_residual_rms_norm_quant: rows::DequantResidualRmsNormQuant<'static, $t>;
                 exponentials: rows::Exponentials<'static, $t>;
+                keep_prefix: rows::KeepPrefix<'static, $t>;
                 narrow: rows::Narrow<'static, $t>;
                 project: rows::Project<'static, $t>;
                 widen: rows::Widen<'static, $t>;

@@ -41,6 +41,7 @@ macro_rules! per_dtype {
                 embedding_lookup: ops::EmbeddingLookup<'static, Serially, $t>;
                 exponential: ops::Exponential<'static, Serially, $t>;
                 multinomial: ops::Multinomial<'static, Serially, $t>;
+                apply_top_k_top_p_min_p: ops::ApplyTopKTopPMinP<'static, Serially, $t>;
                 attention: ops::Attention<'static, Serially, $t>;
                 decoder_layer: ops::DecoderLayer<'static, Serially, $t, $t>;
                 decoder_layer_f32_cache: ops::DecoderLayer<'static, Serially, $t, f32>;

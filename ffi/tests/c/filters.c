@@ -1,0 +1,66 @@
+/* The filters that write rows: worked examples, dtypes, and what they refuse. */
+#include <math.h>
+#include "check.h"
+
+enum { B = 4, V = 4 };
+
+static double memory[65536];
+
+static char *workspace(void) {
+  return (char *)memory + (64 - (size_t)memory % 64) % 64;
+}
+
+static tk_context context = TK_CONTEXT_INIT;
+static const int64_t matrix[2] = {B, V}, column[2] = {B, 1}, half[2] = {2, V};
+
+static void says(const char *start) {
+  if (strncmp(context.message, start, strlen(start)) != 0) {
+    fprintf(stderr, "expected \"%s\", found \"%.255s\"\n", start, context.message);
+    exit(1);
+  }
+}
+
+static int min_p(const tk_apply_top_k_top_p_min_p_args *args) {
+  size_t bytes = 0;
+  int status = tk_apply_top_k_top_p_min_p_workspace_size(&context, args, &bytes);
+  if (status != 0) return status;
+  CHECK(bytes + 64 <= sizeof memory);
+  memset(workspace(), 0xA5, bytes);
+  return tk_apply_top_k_top_p_min_p(&context, args, workspace(), bytes);
+}
+
+static void sorted_probabilities(void) {
+  static const float expected[B * V] = {0.5f, 0.25f, 0, 0, 0.5f, 0.25f, 0, 0, 0, 0, 0, 0, 0.5f, 0.25f, 0.125f, 0};
+  static const float best[B * V] = {0.5f, 0, 0, 0, 0.5f, 0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0, 0};
+  float probs[B * V], p[B] = {0.5f, 1, 1, 0.75f}, least[B] = {1, 1, 1, 1}, out[B * V];
+  int32_t k[B] = {4, 2, 0, -1};
+  tk_tensor probs_tensor = tensor(probs, matrix, 2, TK_F32), k_tensor = tensor(k, column, 1, TK_I32);
+  tk_tensor p_tensor = tensor(p, column, 2, TK_F32), least_tensor = tensor(least, column, 1, TK_F32);
+  tk_tensor out_tensor = tensor(out, matrix, 2, TK_F32);
+  tk_apply_top_k_top_p_min_p_args args = TK_APPLY_TOP_K_TOP_P_MIN_P_ARGS_INIT;
+  int i;
+  for (i = 0; i < B * V; i++) probs[i] = i % V == 0 ? 0.5f : i % V == 1 ? 0.25f : 0.125f, out[i] = -1;
+  CHECK(args.struct_size == sizeof args && args.probs == NULL && args.min_p == NULL);
+  args.probs = &probs_tensor, args.k = &k_tensor, args.p = &p_tensor;
+  CHECK_STATUS(min_p(&args), 161001);
+  says("sampled_res: expected a tensor, found null (161001)");
+  args.sampled_res = &out_tensor;
+  CHECK_STATUS(min_p(&args), 0);
+  CHECK(memcmp(out, expected, sizeof out) == 0);
+  args.min_p = &least_tensor;
+  CHECK_STATUS(min_p(&args), 0);
+  CHECK(memcmp(out, best, sizeof out) == 0);
+  p_tensor.dtype = TK_F16;
+  CHECK_STATUS(min_p(&args), 161002);
+  says("p: expected f32, found f16 (161002)");
+  p_tensor.dtype = TK_F32, out_tensor.data = probs;
+  CHECK_STATUS(min_p(&args), 161002);
+  says("sampled_res: ");
+  out_tensor.data = out, out_tensor.shape = half;
+  CHECK_STATUS(min_p(&args), 161002);
+}
+
+int main(void) {
+  sorted_probabilities();
+  return 0;
+}
