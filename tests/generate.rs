@@ -1,48 +1,17 @@
-//! The example `generate` as a program: flags, errors, text and JSON. `cargo test` builds it beside this test; where only this test
-//! was asked for, it is built here.
+//! The example `generate` as a program: flags, errors, text and JSON.
 
 mod common;
 #[path = "common/models.rs"]
 mod models;
+#[path = "common/program.rs"]
+mod program;
 use models::{Weights, tokenizer};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::Once;
 
 fn program() -> Command {
-    static BUILT: Once = Once::new();
-    const EMULATED: &str = "aarch64-unknown-linux-gnu";
-    let test = std::env::current_exe().unwrap();
-    let profile = test.ancestors().nth(2).unwrap();
-    let path = profile.join("examples/generate");
-    BUILT.call_once(|| {
-        if path.exists() {
-            return;
-        }
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "-q", "-p", "tilekern", "--example", "generate", "--profile"]);
-        build.arg(if profile.ends_with("release") { "release" } else { "test" });
-        let mut target = profile.parent().unwrap();
-        if target.ends_with(EMULATED) {
-            build.args(["--target", EMULATED]);
-            target = target.parent().unwrap();
-        }
-        assert!(build.arg("--target-dir").arg(target).status().unwrap().success());
-    });
-    let runner = match cfg!(target_arch = "aarch64") {
-        true => std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default(),
-        false => String::new(),
-    };
-    let mut words = runner.split_whitespace();
-    match words.next() {
-        None => Command::new(path),
-        Some(first) => {
-            let mut command = Command::new(first);
-            command.args(words).arg(path);
-            command
-        }
-    }
+    program::example("generate")
 }
 
 fn generate(arguments: &[&str]) -> Output {
