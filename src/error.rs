@@ -61,6 +61,17 @@ pub enum Value {
     Size(usize),
     /// A floating-point attribute.
     Float(f64),
+    /// An entry of a list of row groups.
+    Group {
+        /// Which entry.
+        index: usize,
+        /// What it says.
+        value: i64,
+        /// The end of the group before it.
+        after: usize,
+        /// The number of rows.
+        rows: usize,
+    },
     /// The first `rank` numbers are a shape.
     Shape {
         /// How many dimensions.
@@ -111,6 +122,9 @@ impl fmt::Display for Value {
             Value::Int(n) => write!(f, "{n}"),
             Value::Size(n) => write!(f, "{n}"),
             Value::Float(x) => write!(f, "{x}"),
+            Value::Group { index, value, after, rows } => {
+                write!(f, "entry {index} of {value} after row {after} of {rows}")
+            }
             Value::Shape { rank, sizes } => {
                 f.write_str("[")?;
                 for (i, n) in sizes[..usize::from(*rank)].iter().enumerate() {

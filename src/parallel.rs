@@ -169,6 +169,27 @@ unsafe impl<S: Split> Split for &S {
     }
 }
 
+/// One row of a tensor, of which every task has some columns.
+pub(crate) struct Columns<'a, T> {
+    /// The tensor.
+    pub matrix: &'a TensorMut<'a, T>,
+    /// Which row.
+    pub row: usize,
+    /// Columns of a task.
+    pub columns: usize,
+}
+
+// SAFETY: columns of a tensor that does not overlap itself are disjoint; validation refuses others.
+unsafe impl<'a, T: Send + Sync + Copy> Split for Columns<'a, T> {
+    type Part = RowMut<'a, T>;
+    unsafe fn part(&self, row: usize, _worker: usize) -> RowMut<'a, T> {
+        let (all, _) = self.matrix.dims().last();
+        let first = row * self.columns;
+        // SAFETY: no other part of these columns lives.
+        unsafe { self.matrix.row(self.row) }.columns(first..all.min(first + self.columns))
+    }
+}
+
 /// A tensor `[n]` or `[n,1]` of which every row has one element.
 pub(crate) struct Column<'a, T>(pub TensorMut<'a, T>);
 

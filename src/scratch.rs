@@ -96,7 +96,14 @@ impl<'a> Space<'a> {
         assert!(slot.first.offset + slot.pitch * slot.workers <= self.bytes);
         // SAFETY: the slots of a plan are disjoint, and the assertion keeps this one inside the bytes.
         let base = unsafe { self.base.add(slot.first.offset) };
-        PerWorker { base, pitch: slot.pitch, len: slot.first.len, workers: slot.workers, memory: PhantomData }
+        PerWorker {
+            base,
+            pitch: slot.pitch,
+            len: slot.first.len,
+            last: slot.first.len,
+            workers: slot.workers,
+            memory: PhantomData,
+        }
     }
 }
 
@@ -105,6 +112,8 @@ pub(crate) struct PerWorker<'a, T> {
     base: *mut u8,
     pitch: usize,
     len: usize,
+    /// The length of the last slice.
+    last: usize,
     workers: usize,
     memory: PhantomData<&'a mut [T]>,
 }
@@ -117,13 +126,21 @@ unsafe impl<T: Send> Send for PerWorker<'_, T> {}
 impl<'a, T: Pod> PerWorker<'a, T> {
     /// The slice of a worker, for work that this worker does alone.
     pub fn alone(slice: &'a mut [T]) -> PerWorker<'a, T> {
-        PerWorker { base: slice.as_mut_ptr().cast(), pitch: 0, len: slice.len(), workers: 1, memory: PhantomData }
+        PerWorker {
+            base: slice.as_mut_ptr().cast(),
+            pitch: 0,
+            len: slice.len(),
+            last: slice.len(),
+            workers: 1,
+            memory: PhantomData,
+        }
     }
 
-    /// Neighbouring slices of `len` elements.
+    /// Neighbouring slices of `len` elements; the last one may be shorter.
     pub fn over(all: &'a mut [T], len: usize) -> PerWorker<'a, T> {
-        let workers = all.len() / len.max(1);
-        PerWorker { base: all.as_mut_ptr().cast(), pitch: len * size_of::<T>(), len, workers, memory: PhantomData }
+        let workers = all.len().div_ceil(len.max(1));
+        let last = all.len() - len * workers.saturating_sub(1);
+        PerWorker { base: all.as_mut_ptr().cast(), pitch: len * size_of::<T>(), len, last, workers, memory: PhantomData }
     }
 
     /// The slice of one worker.
@@ -133,8 +150,9 @@ impl<'a, T: Pod> PerWorker<'a, T> {
     /// No other slice of that worker lives.
     pub unsafe fn worker(&self, worker: usize) -> &'a mut [T] {
         assert!(worker < self.workers);
+        let len = if worker + 1 == self.workers { self.last } else { self.len };
         // SAFETY: the workers' slices are `pitch` bytes apart, aligned, and any bytes are a `T`.
-        unsafe { core::slice::from_raw_parts_mut(self.base.add(worker * self.pitch).cast(), self.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.base.add(worker * self.pitch).cast(), len) }
     }
 }
 

@@ -448,6 +448,21 @@ typedef struct tk_multinomial_args {
   const struct tk_tensor *out;
 } tk_multinomial_args;
 
+/// Packs weights once, for every call and every machine. Floats are quantised by column: weight_scale = max |weight| / 127,
+/// q = round(weight / weight_scale).
+typedef struct tk_pack_weight_args {
+  /// sizeof(tk_pack_weight_args)
+  size_t struct_size;
+  /// [E,K,N] or [K,N]: i8, i4 (N even, neighbouring columns in a byte), or f32, f16 or bf16
+  const struct tk_tensor *weight;
+  /// How the weight lies: TK_FORMAT_ND, or TK_FORMAT_NZ (i8 and i4)
+  int32_t weight_format;
+  /// i8[bytes], exactly what tk_pack_weight_bytes says
+  const struct tk_tensor *packed;
+  /// ? f32[E,N] or f32[N]; required for floats
+  const struct tk_tensor *weight_scale;
+} tk_pack_weight_args;
+
 /// out = (sum over k of x[m,k] * weight[k,n] + bias[n]) * x_scale[m] * weight_scale[n]. The sum is exact; an i32 bias is added to it, an
 /// f32 bias after the scales. A NULL scale counts as 1. An i32 `out` is the sum itself, saturated: no scales, no f32 bias.
 typedef struct tk_quant_matmul_args {
@@ -773,6 +788,18 @@ int32_t tk_multinomial(struct tk_context *context,
                        void *workspace,
                        size_t workspace_bytes);
 
+/// The length of a packed [e,k,n], in bytes.
+int32_t tk_pack_weight_bytes(int64_t e, int64_t k, int64_t n, size_t *bytes);
+
+/// The workspace of tk_pack_weight, in bytes: 0.
+int32_t tk_pack_weight_workspace_size(struct tk_context *context, const struct tk_pack_weight_args *args, size_t *bytes);
+
+/// Packs a weight.
+int32_t tk_pack_weight(struct tk_context *context,
+                       const struct tk_pack_weight_args *args,
+                       void *workspace,
+                       size_t workspace_bytes);
+
 /// The workspace of tk_quant_matmul, in bytes.
 int32_t tk_quant_matmul_workspace_size(struct tk_context *context, const struct tk_quant_matmul_args *args, size_t *bytes);
 
@@ -873,6 +900,8 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_exponential_args), 1.0, 0, 0, NULL }
 #define TK_MULTINOMIAL_ARGS_INIT \
   { sizeof(tk_multinomial_args), NULL, 1, true, 0, 0, NULL }
+#define TK_PACK_WEIGHT_ARGS_INIT \
+  { sizeof(tk_pack_weight_args), NULL, TK_FORMAT_ND, NULL, NULL }
 #define TK_QUANT_MATMUL_ARGS_INIT \
   { sizeof(tk_quant_matmul_args), NULL, NULL, NULL, NULL, NULL, TK_FORMAT_ND, NULL }
 #define TK_QUANTIZE_ROWS_ARGS_INIT \

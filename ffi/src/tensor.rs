@@ -129,6 +129,28 @@ pub(crate) fn write_into<'a, T: Dtype>(
     Ok(())
 }
 
+/// A tensor of i4 to read, as bytes of two elements each: the last dimension is contiguous and even, the other strides are even.
+pub(crate) fn read_i4<'a>(name: &'static str, tensor: Argument<'a>) -> Result<Tensor<'a, u8>, Error> {
+    let tensor = required(name, tensor)?;
+    let dims = tensor.dims_of_any(name)?;
+    let odd = || Error::new(Status::Invalid, name, "pairs of neighbouring columns", "an odd size or stride");
+    let (Some((n, outer)), Some((last, strides))) = (dims.shape().split_last(), dims.strides().split_last()) else {
+        return Err(odd());
+    };
+    let whole = |stride: usize, size: usize| stride % 2 == 0 || size <= 1;
+    if n % 2 != 0 || (*last != 1 && *n > 1) || !strides.iter().zip(outer).all(|(stride, size)| whole(*stride, *size)) {
+        return Err(odd());
+    }
+    let (mut shape, mut bytes) = ([0; MAX_RANK], [1; MAX_RANK]);
+    for i in 0..outer.len() {
+        (shape[i], bytes[i]) = (outer[i], strides[i] / 2);
+    }
+    shape[outer.len()] = n / 2;
+    let dims = Dims::strided(&shape[..dims.rank()], &bytes[..dims.rank()])?;
+    // SAFETY: the C program promises that what the tensor describes can be read during the call.
+    Ok(unsafe { Tensor::from_raw(dims, tensor.data.cast()) })
+}
+
 /// The dtype of a required tensor.
 pub(crate) fn dtype(name: &'static str, tensor: Argument<'_>) -> Result<i32, Error> {
     let code = required(name, tensor)?.dtype;

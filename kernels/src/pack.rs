@@ -121,7 +121,7 @@ impl<'a> Packed<'a> {
     pub fn expert(&self, expert: usize) -> Panels<'a> {
         let all = &self.body[expert * self.sizes.vectors()..][..self.sizes.vectors()];
         let (weights, sums) = all.split_at(self.sizes.panels() * self.sizes.quads());
-        Panels { weights, sums, quads: self.sizes.quads(), k: self.sizes.k, n: self.sizes.n }
+        Panels::new(weights, sums, self.sizes.k, self.sizes.n)
     }
 }
 
@@ -130,7 +130,10 @@ impl<'a> Packed<'a> {
 pub struct Panels<'a> {
     weights: &'a [[i8; 64]],
     sums: &'a [[i8; 64]],
+    /// Vectors from panel to panel.
     quads: usize,
+    /// Vectors of a panel.
+    window: usize,
     k: usize,
     n: usize,
 }
@@ -140,7 +143,7 @@ impl<'a> Panels<'a> {
     pub fn new(weights: &'a [[i8; 64]], sums: &'a [[i8; 64]], k: usize, n: usize) -> Panels<'a> {
         let quads = panel_vectors(k);
         let count = n.div_ceil(16);
-        Panels { weights: &weights[..count * quads], sums: &sums[..count], quads, k, n }
+        Panels { weights: &weights[..count * quads], sums: &sums[..count], quads, window: quads, k, n }
     }
 
     /// Columns.
@@ -166,13 +169,19 @@ impl<'a> Panels<'a> {
     /// The quads of panel `p`, `[K64 / 4][16][4]`.
     #[inline(always)]
     pub fn panel(&self, p: usize) -> &'a [[i8; 64]] {
-        &self.weights[p * self.quads..][..self.quads]
+        &self.weights[p * self.quads..][..self.window]
     }
 
     /// The quads of panel `p`, and behind them the later panels.
     #[inline(always)]
     pub fn from_panel(&self, p: usize) -> &'a [[i8; 64]] {
         &self.weights[p * self.quads..]
+    }
+
+    /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel.
+    pub fn window(&self, first: usize, from: usize, k: usize, sums: &'a [[i8; 64]]) -> Panels<'a> {
+        let weights = &self.weights[first * self.quads + from / 4..];
+        Panels { weights, sums, window: k / 4, k, n: 16 * sums.len(), ..*self }
     }
 
     /// The column sums of panel `p`.
@@ -250,8 +259,18 @@ pub fn quantize_columns(
     weight: impl Fn(usize, usize) -> f32,
     scales: &mut [f32],
 ) {
-    for column in 0..n {
-        scales[column] = crate::reference::quantize_scale(k, |i| weight(i, column));
+    // Row by row, as the weight lies; the bits of a magnitude order as it does, with a NaN above all.
+    for first in (0..n).step_by(16) {
+        let mut tops = [0u32; 16];
+        let count = (n - first).min(16);
+        for row in 0..k {
+            for column in 0..count {
+                tops[column] = tops[column].max(weight(row, first + column).to_bits() & 0x7FFF_FFFF);
+            }
+        }
+        for column in 0..count {
+            scales[first + column] = f32::from_bits(tops[column]) / 127.0;
+        }
     }
     let scales = &*scales;
     pack_columns(panels, sums, k, n, |i, column| quantize(weight(i, column), scales[column]));
@@ -273,6 +292,40 @@ pub struct PackStrip<'a> {
     pub sums: &'a mut [[i8; 64]],
 }
 
+/// Column sums of the first `sums.len()` panels.
+pub struct ColumnSums<'a> {
+    /// The panels; their own sums are not looked at.
+    pub panels: Panels<'a>,
+    /// One for each panel.
+    pub sums: &'a mut [[i8; 64]],
+}
+
+impl Kernel for ColumnSums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let one = one(s);
+        for (p, sums) in self.sums.iter_mut().enumerate() {
+            let mut total = s.splat_i32(0);
+            for vector in self.panels.panel(p) {
+                total = s.dot(total, one, s.weights(vector));
+            }
+            let mut lanes = [0; 16];
+            s.store_i32(total, &mut lanes);
+            *sums = bytemuck::cast(lanes);
+        }
+    }
+}
+
+/// Activations that count as 1: a token may add something of its own for each weight, which [`Dot::start`] takes back elsewhere.
+#[inline(always)]
+fn one<S: Dot>(s: S) -> S::X {
+    let mut lanes = [0; 16];
+    s.store_i32(s.start(s.splat_i32(1)), &mut lanes);
+    s.splat_quad(&s.pack_quad([(1 + lanes[0]) as i8; 4]))
+}
+
 /// Rows of a strip between a request and its use.
 const AHEAD: usize = 32;
 
@@ -284,10 +337,7 @@ impl Kernel for PackStrip<'_> {
         let PackStrip { data, pitch, k, n, panels, sums } = self;
         let vectors = panel_vectors(k);
         let (full, left) = (n / 16, n % 16);
-        let mut lanes = [0; 16];
-        s.store_i32(s.start(s.splat_i32(1)), &mut lanes);
-        // An activation that counts as 1: a token may add something of its own for each weight, here the negative of `lanes`.
-        let one = s.splat_quad(&s.pack_quad([(1 + lanes[0]) as i8; 4]));
+        let one = one(s);
         sums.fill([0; 64]);
         for q in 0..vectors {
             let rows = (4 * q).min(k)..(4 * q + 4).min(k);

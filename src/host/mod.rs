@@ -10,6 +10,7 @@ mod dequant_transpose;
 mod embedding_lookup;
 mod exponential;
 mod multinomial;
+mod pack_weight;
 mod positions;
 mod project;
 mod quant_matmul;

@@ -11,7 +11,7 @@ use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Row, Tensor, TensorMut};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
-use tilekern_kernels::rows::Span;
+use tilekern_kernels::rows::{Span, add_bias};
 use tilekern_kernels::simd::Simd;
 use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows, Sink};
 
@@ -175,15 +175,7 @@ impl<T: Element> Sink for Floats<'_, T> {
         let channel = Span { at: 16 * panel, ..span };
         let mut value = match self.scale.integers {
             None => s.to_f32(sums),
-            Some(bias) => {
-                let (mut sums_, mut biases, mut rounded) = ([0; 16], [0; 16], [0.0; 16]);
-                s.store_i32(sums, &mut sums_);
-                s.store_i32(channel.load_i32(s, bias), &mut biases);
-                for i in 0..16 {
-                    rounded[i] = (i64::from(sums_[i]) + i64::from(biases[i])) as f32;
-                }
-                s.load(&rounded)
-            }
+            Some(bias) => add_bias(s, sums, channel.load_i32(s, bias)),
         };
         if let Some(scale) = &self.scale.x {
             value = s.mul(value, s.splat(scale.get(row)));

@@ -25,6 +25,10 @@ pub(super) enum Weight<'a> {
     Stripes(&'a [i8]),
     /// `[E,K,N]` or `[K,N]` with any strides.
     Strided(Tensor<'a, i8>),
+    /// `[E,K,N/2]` or `[K,N/2]`, two columns to a byte.
+    Nibbles(Tensor<'a, u8>),
+    /// `[E,N/64,K/16,16,32]`: for each 64 columns the rows, 32 bytes each.
+    NibbleStripes(&'a [u8]),
 }
 
 /// Panels, and the number of the first of them.
@@ -47,6 +51,14 @@ impl<'a> Weight<'a> {
             }
             _ => Weight::Strided(*view),
         })
+    }
+
+    /// Of a weight of four bits that was found valid.
+    pub fn of_nibbles(view: &Tensor<'a, u8>, format: i32) -> Weight<'a> {
+        match (format, view.memory()) {
+            (FORMAT_NZ, Some(data)) => Weight::NibbleStripes(data),
+            _ => Weight::Nibbles(*view),
+        }
     }
 
     /// Packs columns of an expert, 16 to a panel.
@@ -87,6 +99,15 @@ impl<'a> Weight<'a> {
                 let row = |i: usize| view.row(expert * k + i);
                 pack::pack_columns(panels, sums, k, n, |i, column| row(i).get(columns.start + column));
             }
+            Weight::Nibbles(view) => {
+                let byte = |i: usize, column: usize| view.row(expert * k + i).get(column / 2);
+                pack::pack_columns(panels, sums, k, n, |i, j| nibble(byte(i, columns.start + j), columns.start + j));
+            }
+            Weight::NibbleStripes(data) => {
+                let data = &data[expert * k * d.n / 2..][..k * d.n / 2];
+                let byte = |i: usize, column: usize| data[column / 64 * 32 * k + 32 * i + column % 64 / 2];
+                pack::pack_columns(panels, sums, k, n, |i, j| nibble(byte(i, columns.start + j), columns.start + j));
+            }
         }
     }
 
@@ -112,6 +133,13 @@ impl<'a> Weight<'a> {
         self.pack(level, expert, columns, d, panels, sums);
         Strip { panels: Panels::new(panels, sums, d.k, n), range: 0..count, first }
     }
+}
+
+/// The four bits of a column, the low half of its byte for an even one.
+#[inline(always)]
+fn nibble(byte: u8, column: usize) -> i8 {
+    let high = if column % 2 == 0 { byte << 4 } else { byte };
+    (high as i8) >> 4
 }
 
 /// Columns that are packed at once.

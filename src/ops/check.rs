@@ -18,7 +18,7 @@ pub(crate) fn sizes<const R: usize>(name: &'static str, tensor: &(impl Describe 
 }
 
 /// [`sizes`] of a tensor that has no rows to leave out: no dimension is 0.
-pub(crate) fn filled<const R: usize>(name: &'static str, tensor: &impl Describe) -> Result<[usize; R], Error> {
+pub(crate) fn filled<const R: usize>(name: &'static str, tensor: &(impl Describe + ?Sized)) -> Result<[usize; R], Error> {
     match sizes::<R>(name, tensor)? {
         sizes if sizes[0] > 0 => Ok(sizes),
         sizes => Err(Error::invalid(name, "no dimension of 0", Value::shape(&sizes))),

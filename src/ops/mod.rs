@@ -19,6 +19,9 @@ mod quant_matmul;
 pub(crate) use quant_matmul::Product3;
 pub use quant_matmul::{Bias, ChannelScale, Product, QuantMatmul};
 
+mod pack_weight;
+pub use pack_weight::{PackWeight, UnpackedWeight};
+
 mod weight;
 pub use weight::{FORMAT_ND, FORMAT_NZ, FORMAT_PACKED, MAX_K};
 pub(crate) use weight::{WeightSizes, packed_header, weight};

@@ -44,6 +44,24 @@ pub(crate) fn weight(name: &'static str, weight: &dyn Describe, format: i32, d: 
     }
 }
 
+/// A weight of four bits of these sizes in that format; a byte of the view holds two columns.
+pub(crate) fn nibbles(name: &'static str, weight: &dyn Describe, format: i32, d: WeightSizes) -> Result<(), Error> {
+    let (experts, first) = (d.experts.unwrap_or(1), usize::from(d.experts.is_none()));
+    match format {
+        FORMAT_ND => {
+            check::attribute(name, d.n % 2 == 0, "an even number of columns", d.n)?;
+            check::shape(name, weight, &[experts, d.k, d.n / 2][first..])
+        }
+        FORMAT_NZ => {
+            check::attribute(name, d.n % 64 == 0, "a multiple of 64 columns", d.n)?;
+            check::attribute(name, d.k % 16 == 0, "a multiple of 16 rows", d.k)?;
+            check::shape(name, weight, &[experts, d.n / 64, d.k / 16, 16, 32][first..])?;
+            check::attribute(name, weight.dims().is_contiguous(), "contiguous blocks", "strides")
+        }
+        _ => Err(Error::invalid("weight_format", "2 or 29 for bytes of two columns", i64::from(format))),
+    }
+}
+
 /// The packed weight in that memory: its header must say these sizes.
 pub(crate) fn packed_header<'a>(name: &'static str, weight: &Tensor<'a, i8>, d: WeightSizes) -> Result<Packed<'a>, Error> {
     let packed = Packed::new(weight.row(0).gather(&mut []));

@@ -9,6 +9,7 @@ mod dequant_transpose;
 mod embedding_lookup;
 mod exponential;
 mod multinomial;
+mod pack_weight;
 mod quant_matmul;
 mod quantize_rows;
 mod rms_norm;

@@ -17,6 +17,7 @@ static char *workspace(void) {
   }
 
 RUNNER(quant_matmul)
+RUNNER(pack_weight)
 RUNNER(attention)
 RUNNER(decoder_layer)
 
@@ -64,6 +65,32 @@ static void product(void) {
   args.x = &x_tensor, args.weight = &packed_tensor, args.weight_format = TK_FORMAT_PACKED, args.out = &out_tensor;
   CHECK_STATUS(RUN(quant_matmul, args), 0);
   CHECK(memcmp(out, sums, sizeof out) == 0);
+
+  {
+    /* The library packs the same bytes; a float weight gets its scales. */
+    int8_t made[PACKED];
+    float floats[6], scale[3];
+    size_t bytes;
+    tk_tensor made_tensor = tensor(made, bytes_of_packed, 1, TK_I8), floats_tensor = tensor(floats, out_shape, 2, TK_F32);
+    tk_tensor scale_tensor = tensor(scale, three, 1, TK_F32);
+    tk_pack_weight_args pack_args = TK_PACK_WEIGHT_ARGS_INIT;
+    CHECK(pack_args.weight_format == TK_FORMAT_ND);
+    CHECK_STATUS(tk_pack_weight_bytes(1, 2, 3, &bytes), 0);
+    CHECK(bytes == PACKED);
+    CHECK_STATUS(tk_pack_weight_bytes(0, 2, 3, &bytes), 161002);
+    CHECK_STATUS(tk_pack_weight_bytes(1, 2, 3, NULL), 161001);
+    CHECK_STATUS(tk_pack_weight_bytes(INT64_MAX, INT64_MAX, 3, &bytes), 161002);
+    pack_args.weight = &plain_tensor, pack_args.packed = &made_tensor;
+    CHECK_STATUS(RUN(pack_weight, pack_args), 0);
+    CHECK(memcmp(made, packed, sizeof made) == 0);
+    for (i = 0; i < 6; i++) floats[i] = weight[i] == -128 ? -127.0f : (float)weight[i];
+    pack_args.weight = &floats_tensor;
+    CHECK_STATUS(tk_pack_weight(NULL, &pack_args, NULL, 0), 161001);
+    pack_args.weight_scale = &scale_tensor;
+    CHECK_STATUS(RUN(pack_weight, pack_args), 0);
+    CHECK(scale[0] == 1 && scale[1] == 1 && scale[2] == 1.0f / 127);
+    CHECK(made[64] == -127 && made[65] == 1 && made[64 + 8] == 127);
+  }
 
   args.weight_scale = &channel_tensor;
   CHECK_STATUS(tk_quant_matmul(NULL, &args, workspace(), sizeof memory - 64), 161002);

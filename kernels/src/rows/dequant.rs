@@ -12,6 +12,19 @@ pub fn dequant<S: Simd>(s: S, sum: S::I32, row_scale: S::F32, column_scale: S::F
     s.mul(s.mul(s.to_f32(sum), row_scale), column_scale)
 }
 
+/// `f32(sum + bias)`: added in 64 bits, rounded once.
+///
+/// The halves of 16 bits add up without loss, each half of the sum is a number of at most 17 bits, and only their addition rounds.
+#[inline(always)]
+pub fn add_bias<S: Simd>(s: S, sum: S::I32, bias: S::I32) -> S::F32 {
+    let (sign, low) = (s.splat_i32(i32::MIN), s.splat_i32(0xFFFF));
+    // Shifted without sign, an offset of 2^15 too large each.
+    let high = s.add_i32(s.shr::<16>(s.xor(sum, sign)), s.shr::<16>(s.xor(bias, sign)));
+    let lows = s.add_i32(s.and(sum, low), s.and(bias, low));
+    let high = s.add_i32(s.sub_i32(high, s.splat_i32(0x1_0000)), s.shr::<16>(lows));
+    s.add(s.mul(s.to_f32(high), s.splat(65536.0)), s.to_f32(s.and(lows, low)))
+}
+
 /// The [`dequant`] of a span of a row.
 #[inline(always)]
 pub fn dequant_span<S: Simd>(s: S, span: Span, sums: &[i32], row_scale: f32, column_scales: &[f32]) -> S::F32 {

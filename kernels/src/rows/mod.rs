@@ -12,8 +12,11 @@ pub use rms_norm::{RmsNorm, RmsNormQuant};
 mod quantize;
 pub use quantize::{Quantize, quantize};
 
+mod quantiser;
+pub use quantiser::Quantiser;
+
 mod dequant;
-pub use dequant::{Dequant, DequantResidual, DequantResidualRmsNormQuant, dequant, dequant_span};
+pub use dequant::{Dequant, DequantResidual, DequantResidualRmsNormQuant, add_bias, dequant, dequant_span};
 
 mod rope;
 pub use rope::{DequantRope, rotate};
@@ -22,7 +25,7 @@ mod rope_table;
 pub use rope_table::{rope_frequencies, rope_row};
 
 mod swiglu;
-pub use swiglu::{DequantSwigluQuant, swiglu};
+pub use swiglu::{DequantSwigluQuant, GroupScale, GroupSwigluQuant, SwigluQuant, swiglu};
 
 mod convert;
 pub use convert::{Narrow, Scale, Widen};
