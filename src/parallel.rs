@@ -148,6 +148,18 @@ unsafe impl<'a, T: Pod + Send> Split for PerWorker<'a, T> {
     }
 }
 
+/// Rows counted from a later one.
+pub(crate) struct From<'a, S>(pub &'a S, pub usize);
+
+// SAFETY: different rows are different rows of what is behind the reference.
+unsafe impl<S: Split> Split for From<'_, S> {
+    type Part = S::Part;
+    unsafe fn part(&self, row: usize, worker: usize) -> S::Part {
+        // SAFETY: the caller's promise about `row` is one about `row + self.1`.
+        unsafe { self.0.part(row + self.1, worker) }
+    }
+}
+
 /// Slices of which every row, instead of every worker, has one.
 pub(crate) struct ByRow<'a, T>(pub PerWorker<'a, T>);
 
@@ -322,6 +334,32 @@ pub(crate) fn strips<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
         body(block, unsafe { parts.part(index, worker) });
     };
     match all.div_ceil(columns) {
+        0 => {}
+        1 => task(0, 0),
+        tasks => pool.run(tasks, &task),
+    }
+}
+
+/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which do not overlap, `columns`
+/// columns at a time, with a part of the worker.
+pub(crate) fn tiles<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
+    pool: &P,
+    segments: &[[usize; 3]],
+    columns: usize,
+    matrix: &'a TensorMut<'a, T>,
+    parts: &S,
+    body: impl Fn(usize, Block<'a, T>, S::Part) + Sync,
+) {
+    let (all, _) = matrix.dims().last();
+    let across = all.div_ceil(columns);
+    let task = |index: usize, worker: usize| {
+        let [key, first, end] = segments[index / across];
+        let column = index % across * columns;
+        let block = Block { matrix, rows: first..end, columns: column..all.min(column + columns) };
+        // SAFETY: tasks of one worker follow each other, and the part, which is the worker's, ends with the task.
+        body(key, block, unsafe { parts.part(index, worker) });
+    };
+    match segments.len() * across {
         0 => {}
         1 => task(0, 0),
         tasks => pool.run(tasks, &task),

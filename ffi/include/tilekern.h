@@ -46,6 +46,12 @@
 /// `isa`: AVX-512 VNNI with AMX.
 #define TK_ISA_AVX512AMX 7
 
+/// `group_list_type`: the end of each group.
+#define TK_GROUP_LIST_ENDS 0
+
+/// `group_list_type`: the number of rows of each group.
+#define TK_GROUP_LIST_COUNTS 1
+
 /// `weight_format`: plain, `[E,K,N]` or `[K,N]`.
 #define TK_FORMAT_ND 2
 
@@ -430,6 +436,45 @@ typedef struct tk_exponential_args {
   const struct tk_tensor *out;
 } tk_exponential_args;
 
+/// Rows sorted by expert, each times its expert's weights, then SwiGLU of the two halves and quantisation:
+/// c = (sum over k of x[m,k] * weight[e,k,n] + bias[e,n]) * x_scale[m] * weight_scale[e,n] + offset[e,n],
+/// S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2], output_scale = max |S| / 127, output = round(S / output_scale). An f32 bias is added after
+/// the scales. With output_offset: output_scale = (max S - min S) / 255, output_offset = -128 - round(min S / output_scale),
+/// output = round(S / output_scale + output_offset). Rows behind the last group are not written. int4 weights: weight_scale is the bits
+/// of an f32, bias the assist matrix, required; arithmetic 2, offset and output_offset are refused.
+typedef struct tk_grouped_matmul_swiglu_quant_args {
+  /// sizeof(tk_grouped_matmul_swiglu_quant_args)
+  size_t struct_size;
+  /// i8[M,K]
+  const struct tk_tensor *x;
+  /// i8 or i4, see weight_format
+  const struct tk_tensor *weight;
+  /// ? i32 or f32 [E,N]
+  const struct tk_tensor *bias;
+  /// ? f32[E,N]
+  const struct tk_tensor *offset;
+  /// f32, f16 or bf16 [E,N]; int4 weights: u64 or i64, [E,N] or [E,G,N]
+  const struct tk_tensor *weight_scale;
+  /// f32[M]
+  const struct tk_tensor *x_scale;
+  /// i64[L], L <= E
+  const struct tk_tensor *group_list;
+  /// TK_FORMAT_ND [E,K,N], or TK_FORMAT_NZ or TK_FORMAT_PACKED
+  int32_t weight_format;
+  /// TK_GROUP_LIST_ENDS, or TK_GROUP_LIST_COUNTS
+  int32_t group_list_type;
+  /// 1: x_scale first, S * (1 / output_scale); 2: weight_scale first, S / output_scale
+  int32_t arithmetic;
+  /// Whether S * (1 / output_scale) is rounded to half precision before it is rounded to an integer; false
+  bool fp16_rounding;
+  /// i8[M,N/2]
+  const struct tk_tensor *output;
+  /// f32[M]
+  const struct tk_tensor *output_scale;
+  /// ? f32[M]
+  const struct tk_tensor *output_offset;
+} tk_grouped_matmul_swiglu_quant_args;
+
 /// Indices drawn from rows of weights, which need not sum to 1; negative ones and NaN count as 0.
 typedef struct tk_multinomial_args {
   /// sizeof(tk_multinomial_args)
@@ -779,6 +824,17 @@ int32_t tk_exponential(struct tk_context *context,
                        void *workspace,
                        size_t workspace_bytes);
 
+/// The workspace of tk_grouped_matmul_swiglu_quant, in bytes.
+int32_t tk_grouped_matmul_swiglu_quant_workspace_size(struct tk_context *context,
+                                                      const struct tk_grouped_matmul_swiglu_quant_args *args,
+                                                      size_t *bytes);
+
+/// The grouped product. `group_list` is looked at here: entries that decrease, are negative or exceed M are 161002.
+int32_t tk_grouped_matmul_swiglu_quant(struct tk_context *context,
+                                       const struct tk_grouped_matmul_swiglu_quant_args *args,
+                                       void *workspace,
+                                       size_t workspace_bytes);
+
 /// The workspace of tk_multinomial, in bytes.
 int32_t tk_multinomial_workspace_size(struct tk_context *context, const struct tk_multinomial_args *args, size_t *bytes);
 
@@ -898,6 +954,8 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_embedding_lookup_args), NULL, NULL, 1.0, NULL }
 #define TK_EXPONENTIAL_ARGS_INIT \
   { sizeof(tk_exponential_args), 1.0, 0, 0, NULL }
+#define TK_GROUPED_MATMUL_SWIGLU_QUANT_ARGS_INIT \
+  { sizeof(tk_grouped_matmul_swiglu_quant_args), NULL, NULL, NULL, NULL, NULL, NULL, NULL, TK_FORMAT_ND, TK_GROUP_LIST_ENDS, 1, false, NULL, NULL, NULL }
 #define TK_MULTINOMIAL_ARGS_INIT \
   { sizeof(tk_multinomial_args), NULL, 1, true, 0, 0, NULL }
 #define TK_PACK_WEIGHT_ARGS_INIT \

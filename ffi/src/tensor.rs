@@ -73,7 +73,7 @@ macro_rules! dtypes {
         })*
     };
 }
-dtypes! { f32 = TK_F32 "f32", f16 = TK_F16 "f16", bf16 = TK_BF16 "bf16", i8 = TK_I8 "i8", i32 = TK_I32 "i32", u8 = TK_U8 "u8", i64 = TK_I64 "i64", f64 = TK_F64 "f64", }
+dtypes! { f32 = TK_F32 "f32", f16 = TK_F16 "f16", bf16 = TK_BF16 "bf16", i8 = TK_I8 "i8", i32 = TK_I32 "i32", u8 = TK_U8 "u8", i64 = TK_I64 "i64", f64 = TK_F64 "f64", u64 = TK_U64 "u64", }
 
 /// A tensor argument: NULL, or a struct that is valid during the call.
 pub(crate) type Argument<'a> = Option<&'a tk_tensor>;

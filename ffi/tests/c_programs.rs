@@ -39,6 +39,11 @@ fn decoder() {
 }
 
 #[test]
+fn grouped_matmul() {
+    passes("grouped.c", C);
+}
+
+#[test]
 fn layer() {
     passes("layer.c", C);
 }

@@ -9,6 +9,8 @@ mod dequant_swiglu_quant;
 mod dequant_transpose;
 mod embedding_lookup;
 mod exponential;
+mod grouped_matmul_swiglu_quant;
+mod half_products;
 mod multinomial;
 mod pack_weight;
 mod positions;

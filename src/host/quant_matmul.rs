@@ -141,9 +141,9 @@ impl<P: ParallelFor> Chunk<'_, P> {
 
 /// What the rows and panels of a strip count from.
 #[derive(Clone, Copy)]
-struct Offset {
-    row: usize,
-    panel: usize,
+pub(super) struct Offset {
+    pub row: usize,
+    pub panel: usize,
 }
 
 /// Which columns of a block's rows a panel covers.
@@ -201,10 +201,10 @@ impl<T: Element> Sink for Floats<'_, T> {
 }
 
 /// The sums themselves.
-struct Integers<'a> {
-    block: Block<'a, i32>,
-    offset: Offset,
-    bias: Option<&'a [i32]>,
+pub(super) struct Integers<'a> {
+    pub block: Block<'a, i32>,
+    pub offset: Offset,
+    pub bias: Option<&'a [i32]>,
 }
 
 impl Sink for Integers<'_> {

@@ -6,7 +6,7 @@ use crate::scratch::{Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
 use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::pack::{self, PackStrip, Packed, Panels, panel_vectors};
+use tilekern_kernels::pack::{self, PackStrip, Packed, Panels, Source, panel_vectors};
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache while the rows pass.
 const STRIP: usize = 1 << 20;
@@ -51,6 +51,16 @@ impl<'a> Weight<'a> {
             }
             _ => Weight::Strided(*view),
         })
+    }
+
+    /// A packed weight must be of the kind that the call is about; in others the dtype says it.
+    pub fn expect_four_bits(&self, name: &'static str, four: bool) -> Result<(), Error> {
+        match self {
+            Weight::Packed(packed) if (packed.source() == Source::I4) != four => {
+                Err(Error::invalid(name, "a packed weight of the bits that its scale says", "another"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Of a weight of four bits that was found valid.

@@ -19,6 +19,10 @@ mod quant_matmul;
 pub(crate) use quant_matmul::Product3;
 pub use quant_matmul::{Bias, ChannelScale, Product, QuantMatmul};
 
+mod grouped_matmul_swiglu_quant;
+pub(crate) use grouped_matmul_swiglu_quant::GroupedSizes;
+pub use grouped_matmul_swiglu_quant::{GroupedMatmulSwigluQuant, GroupedScale, GroupedWeight};
+
 mod pack_weight;
 pub use pack_weight::{PackWeight, UnpackedWeight};
 

@@ -39,7 +39,8 @@ impl<B: Backend> UnpackedWeight<'_, B> {
     }
 }
 
-/// Packs weights for [`QuantMatmul`](super::QuantMatmul) and [`DecoderLayer`](super::DecoderLayer): once, for every call and every machine.
+/// Packs weights for [`QuantMatmul`](super::QuantMatmul), [`DecoderLayer`](super::DecoderLayer) and
+/// [`GroupedMatmulSwigluQuant`](super::GroupedMatmulSwigluQuant): once, for every call and every machine.
 ///
 /// * Shapes: `weight` `[E,K,N]` or `[K,N]` with any strides ([`FORMAT_ND`], the default), or `[E,N/32,K/16,16,32]` or `[N/32,K/16,16,32]`
 ///   ([`FORMAT_NZ`](super::FORMAT_NZ); i4: `[E,N/64,K/16,16,64]`); `packed` `[bytes]`, exactly as long as

@@ -8,6 +8,7 @@ mod dequant_swiglu_quant;
 mod dequant_transpose;
 mod embedding_lookup;
 mod exponential;
+mod grouped_matmul_swiglu_quant;
 mod multinomial;
 mod pack_weight;
 mod quant_matmul;

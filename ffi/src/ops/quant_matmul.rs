@@ -56,7 +56,7 @@ unsafe impl Args for tk_quant_matmul_args<'_> {
     };
 }
 
-fn channel_scale<'a>(tensor: &'a tk_tensor) -> Result<ChannelScale<'a, Host<Pool>>, Error> {
+pub(crate) fn channel_scale<'a>(tensor: &'a tk_tensor) -> Result<ChannelScale<'a, Host<Pool>>, Error> {
     let (name, tensor) = ("weight_scale", Some(tensor));
     Ok(match dtype(name, tensor)? {
         TK_F32 => ChannelScale::F32(read(name, tensor)?),
@@ -66,7 +66,7 @@ fn channel_scale<'a>(tensor: &'a tk_tensor) -> Result<ChannelScale<'a, Host<Pool
     })
 }
 
-fn bias<'a>(tensor: &'a tk_tensor) -> Result<Bias<'a, Host<Pool>>, Error> {
+pub(crate) fn bias<'a>(tensor: &'a tk_tensor) -> Result<Bias<'a, Host<Pool>>, Error> {
     let (name, tensor) = ("bias", Some(tensor));
     Ok(match dtype(name, tensor)? {
         TK_I32 => Bias::I32(read(name, tensor)?),

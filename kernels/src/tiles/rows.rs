@@ -68,14 +68,26 @@ impl Kernel for PackRows<'_> {
 pub struct PackedRows<'a> {
     words: &'a [u64],
     quads: usize,
+    /// Words from row to row.
+    pitch: usize,
     rows: usize,
 }
 
 impl<'a> PackedRows<'a> {
     /// The first `rows` rows of length `k` in `words`.
     pub fn new(words: &'a [u64], k: usize, rows: usize) -> PackedRows<'a> {
-        let quads = k.next_multiple_of(64) / 4;
-        PackedRows { words: &words[..rows * (quads + 8)], quads, rows }
+        PackedRows::strided(words, k, rows, k.next_multiple_of(64) / 4 + 8)
+    }
+
+    /// The same, `pitch` words from row to row.
+    pub fn strided(words: &'a [u64], k: usize, rows: usize, pitch: usize) -> PackedRows<'a> {
+        PackedRows { words, quads: k.next_multiple_of(64) / 4, pitch, rows }
+    }
+
+    /// Some of the rows.
+    pub fn range(self, rows: core::ops::Range<usize>) -> PackedRows<'a> {
+        debug_assert!(rows.end <= self.rows);
+        PackedRows { words: &self.words[rows.start * self.pitch..], rows: rows.len(), ..self }
     }
 
     /// Number of rows.
@@ -86,7 +98,6 @@ impl<'a> PackedRows<'a> {
     /// The quads of a row.
     #[inline(always)]
     pub(super) fn row<Q: bytemuck::Pod>(&self, row: usize) -> &'a [Q] {
-        let pitch = self.quads + 8;
-        &bytemuck::cast_slice(&self.words[row * pitch..][..pitch])[..self.quads]
+        &bytemuck::cast_slice(&self.words[row * self.pitch..][..self.quads])[..self.quads]
     }
 }

@@ -28,6 +28,8 @@ instantiate! {
     weight_sum: rows::WeightSum<'static>;
     matmul: tiles::Matmul<'static, Sums>;
     matmul_1x16x64: tiles::Tiled<'static, Sums, 1, 1, 64>;
+    column_sums: pack::ColumnSums<'static>;
+    swiglu_quant: rows::SwigluQuant<'static>;
     pack_rows: tiles::PackRows<'static>;
     pack_strip: pack::PackStrip<'static>;
     matmul_4x32x1024: tiles::Tiled<'static, Sums, 4, 2, 1024>;
@@ -83,6 +85,7 @@ macro_rules! per_dtype {
                 rms_norm: rows::RmsNorm<'static, $t>;
                 rms_norm_quant: rows::RmsNormQuant<'static, $t>;
                 quantize: rows::Quantize<'static, $t>;
+                group_swiglu_quant: rows::GroupSwigluQuant<'static, $t>;
                 dequant_residual: rows::DequantResidual<'static, $t>;
                 dequant_residual_rms_norm_quant: rows::DequantResidualRmsNormQuant<'static, $t>;
                 exponentials: rows::Exponentials<'static, $t>;

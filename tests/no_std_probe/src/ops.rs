@@ -19,6 +19,7 @@ instantiate! {
     dequant_transpose: ops::DequantTranspose<'static, Serially>;
     dequant_rope_transpose: ops::DequantRopeTranspose<'static, Serially>;
     dequant_swiglu_quant: ops::DequantSwigluQuant<'static, Serially>;
+    grouped_matmul_swiglu_quant: ops::GroupedMatmulSwigluQuant<'static, Serially>;
     pack_weight: ops::PackWeight<'static, Serially>;
     quant_matmul: ops::QuantMatmul<'static, Serially>;
     multinomial: ops::Multinomial<'static, Serially, f64>;

@@ -1,0 +1,326 @@
+//! The grouped product on the host, a chunk of rows at a time: packed rows, sums by tiles over the pool, then each row's epilogue.
+//!
+//! A chunk is as many whole groups of rows as fit in the cache with their sums, or part of one large group. Its tiles, of whichever
+//! expert, are divided among the workers alike; so skewed routing costs nothing but the reading of the weights.
+
+use super::Host;
+use super::activations::{RowSlots, chunk_rows};
+use super::half_products::{self, HalfProducts, WIDTH};
+use super::quant_matmul::{Integers, Offset, task_columns};
+use super::weight::{Weight, plan_stage};
+use crate::backend::{Backend, Run};
+use crate::error::{Error, Value};
+use crate::ops::{Bias, ChannelScale, GroupedMatmulSwigluQuant, GroupedScale, GroupedSizes, GroupedWeight};
+use crate::parallel::{self, Column, From, ParallelFor};
+use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
+use crate::tensor::{Describe, Tensor, TensorMut};
+use core::alloc::Layout;
+use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::element::Element;
+use tilekern_kernels::rows::{GroupScale, GroupSwigluQuant, Quantiser, SwigluQuant};
+use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows};
+
+/// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
+const SUMS: usize = 1 << 21;
+
+/// Some rows of one expert: the expert, the first row of the chunk and the last but one.
+type Segment = [usize; 3];
+
+pub(super) struct Slots {
+    rows: RowSlots,
+    words: WorkerSlot<u64>,
+    stage: WorkerSlot<[i8; 64]>,
+    segments: Slot<Segment>,
+    sums: Slot<i32>,
+    /// Scales, bias and offset of an expert, where they are not contiguous.
+    columns: WorkerSlot<f32>,
+    row: WorkerSlot<f32>,
+    output: WorkerSlot<i8>,
+    halves: half_products::Slots,
+}
+
+/// The most rows of a chunk.
+fn capacity(d: GroupedSizes) -> usize {
+    chunk_rows(d.m, d.k).min((SUMS / 4 / d.n).clamp(64, 256))
+}
+
+pub(super) fn plan(workers: usize, d: GroupedSizes, format: i32) -> Result<(Plan, Slots), Error> {
+    let (mut plan, rows) = (Plan::new(), capacity(d));
+    let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
+    let slots = Slots {
+        rows: RowSlots::plan(&mut plan, workers, if d.scales.is_none() { rows } else { 1 }, d.k)?,
+        words: plan.each(workers, MATMUL_WORDS)?,
+        stage: plan_stage(&mut plan, workers, format, d.weight())?,
+        segments: plan.slot(rows)?,
+        sums: plan.slot(rows.checked_mul(d.n).ok_or_else(too_large)?)?,
+        columns: plan.each(workers, d.n.checked_mul(3).ok_or_else(too_large)?)?,
+        row: plan.each(workers, d.n / 2)?,
+        output: plan.each(workers, d.n / 2)?,
+        halves: half_products::plan(&mut plan, workers, d, rows)?,
+    };
+    Ok((plan, slots))
+}
+
+/// Calls `each(expert, first, end)` for every group that has rows, or names the entry that is wrong.
+fn groups(list: &Tensor<'_, i64>, counts: bool, rows: usize, mut each: impl FnMut(usize, usize, usize)) -> Result<(), Error> {
+    let mut after = 0usize;
+    for index in 0..list.dims().elements() {
+        let value = list.get(index);
+        let end = if counts { (after as i64).checked_add(value) } else { Some(value) };
+        let end = end.and_then(|end| usize::try_from(end).ok()).filter(|&end| end >= after && end <= rows);
+        let found = Value::Group { index, value, after, rows };
+        let end = end.ok_or_else(|| Error::invalid("group_list", "rows that follow each other", found))?;
+        if end > after {
+            each(index, after, end);
+        }
+        after = end;
+    }
+    Ok(())
+}
+
+/// Calls `each(first, segments, rows)` for every chunk of at most `room` rows; segments count from the chunk's first row.
+fn chunks(
+    list: &Tensor<'_, i64>,
+    counts: bool,
+    m: usize,
+    room: usize,
+    segments: &mut [Segment],
+    mut each: impl FnMut(usize, &[Segment], usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut first, mut used, mut result) = (0, 0, Ok(()));
+    groups(list, counts, m, |expert, start, end| {
+        // A group that does not fit is cut into equal parts.
+        let part = (end - start).div_ceil((end - start).div_ceil(room));
+        for start in (start..end).step_by(part) {
+            let end = end.min(start + part);
+            if used > 0 && end - first > room {
+                let full = core::mem::take(&mut used);
+                if result.is_ok() {
+                    result = each(first, &segments[..full], start - first);
+                }
+            }
+            if used == 0 {
+                first = start;
+            }
+            segments[used] = [expert, start - first, end - first];
+            used += 1;
+        }
+    })?;
+    result?;
+    match segments[..used].last() {
+        Some(&[_, _, rows]) => each(first, &segments[..used], rows),
+        None => Ok(()),
+    }
+}
+
+impl<P: ParallelFor> Host<P> {
+    /// A call that was found valid.
+    fn grouped(&self, call: GroupedMatmulSwigluQuant<'_, Self>, d: GroupedSizes, scratch: &mut [u8]) -> Result<(), Error> {
+        let (plan, slots) = plan(self.pool.workers(), d, call.weight_format)?;
+        let space = plan.carve(scratch)?;
+        let weight = match &call.weight {
+            GroupedWeight::I8(view) => {
+                let weight = Weight::new("weight", view, call.weight_format, d.weight())?;
+                weight.expect_four_bits("weight", d.scales.is_some())?;
+                weight
+            }
+            GroupedWeight::I4(view) => Weight::of_nibbles(view, call.weight_format),
+        };
+        let (list, counts) = (call.group_list, call.group_list_type == 1);
+        groups(&list, counts, d.m, |_, _, _| {})?;
+        let (segments, sums) = (space.take(slots.segments), space.take(slots.sums));
+        let own = (space.take_each(slots.words), space.take_each(slots.stage));
+        let (mut rows, mut halves) = (slots.rows.take(&space, d.k), slots.halves.take(&space));
+        let finish = Finish {
+            x_scale: call.x_scale,
+            weight_scale: call.weight_scale,
+            bias: call.bias,
+            offset: call.offset,
+            column_first: call.arithmetic == 2,
+            quantiser: match (&call.output_offset, call.arithmetic, call.fp16_rounding) {
+                (Some(_), ..) => Quantiser::Asymmetric,
+                (None, 1, false) => Quantiser::Reciprocal,
+                (None, 1, true) => Quantiser::Half,
+                _ => Quantiser::Division,
+            },
+        };
+        let outputs = (call.output, Column(call.output_scale), call.output_offset.map(Column));
+        let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
+        chunks(&list, counts, d.m, capacity(d), segments, |first, segments, count| {
+            let product = GroupedProduct { host: self, d, format: call.weight_format, weight, segments, own: &own };
+            let all = first..first + count;
+            match d.scales {
+                None => {
+                    let x = rows.pack(self.level, &self.pool, &call.x, all);
+                    product.sums(x, &TensorMut::new([count, d.n], &mut *sums)?);
+                }
+                Some(_) => {
+                    halves.pack(self.level, &self.pool, &call.x, all);
+                    product.halves(&halves, &finish, first, &TensorMut::new([count, d.n], bytemuck::cast_slice_mut(sums))?);
+                }
+            }
+            let (sums, parts) = (&*sums, (From(&outputs, first), &rooms));
+            parallel::rows(&self.pool, count, parallel::grain(8 * d.n), parts, |row, ((mut output, scale, offset), rooms)| {
+                let (columns, stage, bytes) = rooms;
+                let expert = segments[segments.partition_point(|segment| segment[2] <= row)][0];
+                let sums = &sums[row * d.n..][..d.n];
+                let [found, zero] = output.scatter(bytes, |output| match d.scales {
+                    None => finish.row(self.level, [expert, first + row], sums, [columns, stage], output),
+                    Some(_) => {
+                        let (values, quantiser) = (bytemuck::cast_slice(sums), finish.quantiser);
+                        self.level.run(SwigluQuant { values, quantiser, stage, output })
+                    }
+                });
+                *scale = found;
+                if let Some(offset) = offset {
+                    *offset = zero;
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
+    fn workspace(&self, call: &GroupedMatmulSwigluQuant<'_, Self>) -> Result<Layout, Error> {
+        Ok(plan(self.pool.workers(), call.check()?, call.weight_format)?.0.layout())
+    }
+
+    fn run(&self, call: GroupedMatmulSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+        let d = call.check()?;
+        call.check_data()?;
+        self.grouped(call, d, scratch)
+    }
+}
+
+/// The products of a chunk.
+struct GroupedProduct<'a, P> {
+    host: &'a Host<P>,
+    d: GroupedSizes,
+    format: i32,
+    weight: Weight<'a>,
+    segments: &'a [Segment],
+    own: &'a (PerWorker<'a, u64>, PerWorker<'a, [i8; 64]>),
+}
+
+impl<P: ParallelFor> GroupedProduct<'_, P> {
+    /// `sums[row][n]` of all rows of the chunk.
+    fn sums(&self, x: PackedRows<'_>, sums: &TensorMut<'_, i32>) {
+        let (level, d) = (self.host.level, self.d.weight());
+        let longest = self.segments.iter().map(|[_, first, end]| end - first).max().unwrap_or(1);
+        let columns = task_columns(longest, d, self.format);
+        parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, block, (words, stage)| {
+            let strip = self.weight.strip(level, expert, block.columns.clone(), d, stage);
+            let (x, offset) = (x.range(block.rows.clone()), Offset { row: block.rows.start, panel: strip.first });
+            let sink = Integers { block, offset, bias: None };
+            level.run(Matmul { x, weights: strip.panels, panels: strip.range, words, sink });
+        });
+    }
+
+    /// `c[row][n]` of all rows of the chunk, which begins with row `first`, from weights of four bits.
+    fn halves(&self, x: &HalfProducts<'_>, finish: &Finish<'_, Host<P>>, first: usize, c: &TensorMut<'_, f32>) {
+        let (level, d) = (self.host.level, self.d.weight());
+        let parts = (self.own, x.workers());
+        parallel::tiles(&self.host.pool, self.segments, WIDTH, c, &parts, |expert, mut block, ((words, stage), sums)| {
+            let (rows, columns) = (block.rows.clone(), block.columns.clone());
+            let strip = self.weight.strip(level, expert, columns.clone(), d, stage);
+            let scale = |group: usize, n: usize| finish.group_scale(expert, group, columns.start + n);
+            x.columns(level, &strip, (rows.clone(), columns.len()), scale, (words, sums), |row, n, value| {
+                let assist = finish.assist(expert, columns.start + n);
+                let row = rows.start + row;
+                block.row(row).set(n, (value + assist) * finish.x_scale.get(first + row));
+            });
+        });
+    }
+}
+
+/// What turns sums into bytes.
+struct Finish<'a, B: Backend> {
+    x_scale: B::View<'a, f32>,
+    weight_scale: GroupedScale<'a, B>,
+    bias: Option<Bias<'a, B>>,
+    offset: Option<B::View<'a, f32>>,
+    column_first: bool,
+    quantiser: Quantiser,
+}
+
+impl<P: ParallelFor> Finish<'_, Host<P>> {
+    /// A scale of weights of four bits.
+    fn group_scale(&self, expert: usize, group: usize, n: usize) -> f32 {
+        let place = |rank: usize, groups: usize| if rank == 3 { expert * groups + group } else { expert };
+        let bits = match &self.weight_scale {
+            GroupedScale::Bits(view) => view.row(place(view.dims().rank(), view.dims().shape()[1])).get(n) as u32,
+            GroupedScale::SignedBits(view) => view.row(place(view.dims().rank(), view.dims().shape()[1])).get(n) as u32,
+            GroupedScale::Channel(_) => 0,
+        };
+        f32::from_bits(bits)
+    }
+
+    /// An element of the assist matrix.
+    fn assist(&self, expert: usize, n: usize) -> f32 {
+        match &self.bias {
+            Some(Bias::F32(view)) => view.row(expert).get(n),
+            _ => 0.0,
+        }
+    }
+
+    /// The bytes of a row; its scale and offset.
+    fn row(&self, level: Level, [expert, row]: [usize; 2], sums: &[i32], rooms: [&mut [f32]; 2], output: &mut [i8]) -> [f32; 2] {
+        let [columns, stage] = rooms;
+        let (scale, rest) = columns.split_at_mut(sums.len());
+        let (bias, offset) = rest.split_at_mut(sums.len());
+        let (mut integers, mut floats) = (None, None);
+        match &self.bias {
+            None => {}
+            Some(Bias::I32(view)) => integers = Some(view.row(expert).gather(bytemuck::cast_slice_mut(bias))),
+            Some(Bias::F32(view)) => floats = Some(view.row(expert).gather(bias)),
+        }
+        let epilogue = Epilogue {
+            level,
+            sums,
+            row: self.x_scale.get(row),
+            column_first: self.column_first,
+            integers,
+            floats,
+            offset: self.offset.as_ref().map(|view| view.row(expert).gather(offset)),
+            quantiser: self.quantiser,
+            stage,
+            output,
+        };
+        match &self.weight_scale {
+            GroupedScale::Channel(ChannelScale::F32(view)) => epilogue.run(view.row(expert).gather(scale)),
+            GroupedScale::Channel(ChannelScale::F16(view)) => epilogue.run(view.row(expert).gather(of_halves(scale, sums.len()))),
+            GroupedScale::Channel(ChannelScale::BF16(view)) => {
+                epilogue.run(view.row(expert).gather(of_halves(scale, sums.len())))
+            }
+            _ => [0.0; 2],
+        }
+    }
+}
+
+/// Room for `n` numbers of 16 bits.
+fn of_halves<T: bytemuck::Pod>(room: &mut [f32], n: usize) -> &mut [T] {
+    &mut bytemuck::cast_slice_mut(room)[..n]
+}
+
+/// A row but for the scales of its columns.
+struct Epilogue<'a> {
+    level: Level,
+    sums: &'a [i32],
+    row: f32,
+    column_first: bool,
+    integers: Option<&'a [i32]>,
+    floats: Option<&'a [f32]>,
+    offset: Option<&'a [f32]>,
+    quantiser: Quantiser,
+    stage: &'a mut [f32],
+    output: &'a mut [i8],
+}
+
+impl Epilogue<'_> {
+    fn run<T: Element>(self, column: &[T]) -> [f32; 2] {
+        let Epilogue { level, sums, row, column_first, integers, floats, offset, quantiser, stage, output } = self;
+        let scale = GroupScale { row, column, column_first, integers, floats, offset };
+        level.run(GroupSwigluQuant { sums, scale, quantiser, stage, output })
+    }
+}

@@ -1,0 +1,174 @@
+//! Products with weights of four bits: activations split into halves of a byte, sums scaled and added in half precision, group by group.
+//!
+//! `x = 16 hi + lo + 8` with hi and lo in [-8, 7]. A group of K with a scale of its own is a window of the panels, rounded out to 64; there
+//! the activations of other groups are zeros. Both halves of a row are rows of one product.
+
+use super::weight::Strip;
+use crate::error::Error;
+use crate::ops::GroupedSizes;
+use crate::parallel::{self, ByRow, ParallelFor};
+use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
+use crate::tensor::Tensor;
+use core::ops::Range;
+use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::pack::ColumnSums;
+use tilekern_kernels::simd::Simd;
+use tilekern_kernels::tiles::{Activations, Matmul, PackRows, PackedRows, Sink, row_words};
+
+/// Columns of a task.
+pub(super) const WIDTH: usize = 64;
+
+/// Cuts of K.
+#[derive(Clone, Copy)]
+struct Windows {
+    k: usize,
+    groups: usize,
+    /// Rows of each window.
+    rows: usize,
+}
+
+impl Windows {
+    fn new(d: GroupedSizes) -> Windows {
+        let groups = d.scales.unwrap_or(1);
+        let size = d.k / groups;
+        let ragged = if size % 64 == 0 { 0 } else { 64 };
+        Windows { k: d.k, groups, rows: (size.next_multiple_of(64) + ragged).min(d.k.next_multiple_of(64)) }
+    }
+
+    /// Elements of K in a group.
+    fn group(self, group: usize) -> Range<usize> {
+        let size = self.k / self.groups;
+        group * size..(group + 1) * size
+    }
+
+    /// Where the window of a group begins.
+    fn start(self, group: usize) -> usize {
+        (self.group(group).start / 64 * 64).min(self.k.next_multiple_of(64) - self.rows)
+    }
+}
+
+pub(super) struct Slots {
+    packed: Slot<u64>,
+    split: WorkerSlot<i8>,
+    sums: WorkerSlot<f32>,
+    windows: Windows,
+}
+
+/// Room for `rows` rows, where the weights have four bits.
+pub(super) fn plan(plan: &mut Plan, workers: usize, d: GroupedSizes, rows: usize) -> Result<Slots, Error> {
+    let windows = Windows::new(d);
+    let rows = if d.scales.is_some() { 2 * rows } else { 0 };
+    let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
+    let words = row_words(windows.rows).and_then(|words| words.checked_mul(windows.groups));
+    Ok(Slots {
+        packed: plan.slot(words.and_then(|words| words.checked_mul(rows)).ok_or_else(too_large)?)?,
+        split: plan.each(workers, if rows > 0 { windows.k + windows.rows } else { 0 })?,
+        sums: plan.each(workers, rows * WIDTH)?,
+        windows,
+    })
+}
+
+impl Slots {
+    pub fn take<'s>(self, space: &Space<'s>) -> HalfProducts<'s> {
+        let (packed, split) = (space.take(self.packed), space.take_each(self.split));
+        HalfProducts { packed, split, sums: space.take_each(self.sums), windows: self.windows }
+    }
+}
+
+/// Packed halves of the rows of a chunk: `[row][half][group]`.
+pub(super) struct HalfProducts<'s> {
+    packed: &'s mut [u64],
+    split: PerWorker<'s, i8>,
+    sums: PerWorker<'s, f32>,
+    windows: Windows,
+}
+
+impl<'s> HalfProducts<'s> {
+    /// What [`HalfProducts::columns`] needs of a worker.
+    pub fn workers(&self) -> &PerWorker<'s, f32> {
+        &self.sums
+    }
+
+    fn words(&self) -> usize {
+        self.windows.rows / 4 + 8
+    }
+
+    /// Packs some rows of `x`.
+    pub fn pack<P: ParallelFor>(&mut self, level: Level, pool: &P, x: &Tensor<'_, i8>, rows: Range<usize>) {
+        let (words, windows) = (self.words(), self.windows);
+        let parts = (ByRow(PerWorker::over(self.packed, 2 * windows.groups * words)), &self.split);
+        parallel::rows(pool, rows.len(), parallel::grain(4 * windows.k), parts, |row, (to, split)| {
+            let (gathered, window) = split.split_at_mut(windows.k);
+            let x = x.row(rows.start + row).gather(gathered);
+            for (i, words) in to.chunks_exact_mut(words).enumerate() {
+                let (high, group) = (i < windows.groups, i % windows.groups);
+                let (elements, start) = (windows.group(group), windows.start(group));
+                window.fill(0);
+                for (to, &x) in window[elements.start - start..].iter_mut().zip(&x[elements]) {
+                    *to = if high { x >> 4 } else { (x & 15) - 8 };
+                }
+                let x = Activations { data: window, stride: windows.rows, rows: 1 };
+                level.run(PackRows { x, k: windows.rows, words });
+            }
+        });
+    }
+
+    /// `16 hi + lo` of some rows and the columns of a strip, each to `put(row, column, value)`, both counted from 0; `scale` knows the
+    /// scale of a group and column.
+    pub fn columns(
+        &self,
+        level: Level,
+        strip: &Strip<'_>,
+        (rows, columns): (Range<usize>, usize),
+        scale: impl Fn(usize, usize) -> f32,
+        (words, sums): (&mut [u64], &mut [f32]),
+        mut put: impl FnMut(usize, usize, f32),
+    ) {
+        let (w, count) = (self.windows, strip.range.len());
+        let sums = &mut sums.as_chunks_mut::<WIDTH>().0[..2 * rows.len()];
+        sums.fill([0.0; WIDTH]);
+        for group in 0..w.groups {
+            let window = |sums| strip.panels.window(strip.range.start, w.start(group), w.rows, sums);
+            let (unknown, mut column_sums) = ([[0; 64]; WIDTH / 16], [[0; 64]; WIDTH / 16]);
+            level.run(ColumnSums { panels: window(&unknown[..count]), sums: &mut column_sums[..count] });
+            let mut scales = [0.0; WIDTH];
+            for (n, to) in scales[..columns].iter_mut().enumerate() {
+                *to = scale(group, n);
+            }
+            let pitch = w.groups * self.words();
+            let packed = &self.packed[2 * rows.start * pitch + group * self.words()..];
+            let x = PackedRows::strided(packed, w.rows, 2 * rows.len(), pitch);
+            let (weights, sink) = (window(&column_sums[..count]), Halves { sums, scales: &scales });
+            level.run(Matmul { x, weights, panels: 0..count, words, sink });
+        }
+        for (row, [high, low]) in sums.as_chunks::<2>().0.iter().enumerate() {
+            for n in 0..columns {
+                put(row, n, 16.0 * high[n] + low[n]);
+            }
+        }
+    }
+}
+
+/// Scaled sums, added in half precision.
+struct Halves<'a> {
+    sums: &'a mut [[f32; WIDTH]],
+    scales: &'a [f32; WIDTH],
+}
+
+/// Rounded to half precision.
+#[inline(always)]
+fn half<S: Simd>(s: S, v: S::F32) -> S::F32 {
+    let mut bits = [0; 16];
+    s.store_f16(v, &mut bits);
+    s.load_f16(&bits)
+}
+
+impl Sink for Halves<'_> {
+    #[inline(always)]
+    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
+        let scale = s.load(&self.scales.as_chunks::<16>().0[panel]);
+        let total = &mut self.sums[row].as_chunks_mut::<16>().0[panel];
+        let part = half(s, s.mul(s.to_f32(sums), scale));
+        s.store(half(s, s.add(s.load(total), part)), total);
+    }
+}

@@ -1,0 +1,47 @@
+//! Random calls of every mode against the scalar definition, bit for bit, on every instruction set and thread count.
+
+use crate::case::{Case, Layouts};
+use crate::common::{Random, every_host};
+use tilekern::{Host, Isa};
+
+#[test]
+fn grouped_matmul_random_calls_of_every_mode() {
+    let (mut random, layouts) = (Random(61), Layouts::default());
+    for number in 0..2000 {
+        let case = Case::random(&mut random);
+        let expected = case.expected();
+        let check = |host: &Host<&dyn tilekern::ParallelFor>| {
+            let (result, found) = case.run(host, |_, _| {}, &layouts);
+            assert_eq!(result, Ok(()));
+            assert!(found == expected, "call {number} on {}: {}x{}x{} of {}", host.isa().name(), case.m, case.k, case.n, case.e);
+        };
+        // Every call on the best instruction set, some on all.
+        if number % 20 == 0 {
+            every_host(check);
+        } else {
+            check(&Host::with(Isa::detect(), &tilekern::Serial as &dyn tilekern::ParallelFor).unwrap());
+        }
+    }
+}
+
+/// Long groups are cut into chunks, and many short ones share one; the sums of a chunk are those of its experts.
+#[test]
+fn grouped_matmul_skewed_routing() {
+    let mut random = Random(62);
+    let counts: [&[i64]; 4] = [&[0, 700, 0, 1, 2], &[1; 90], &[0, 0, 0, 0], &[255, 1, 0, 257, 3]];
+    for list in counts {
+        let (e, k, n) = (list.len(), 20, 34);
+        let m = list.iter().sum::<i64>() as usize + 3;
+        let mut bytes = |count: usize| -> Vec<i8> { (0..count).map(|_| random.int8()).collect() };
+        let (x, w) = (bytes(m * k), bytes(e * k * n));
+        let mut unit = |count: usize| -> Vec<f32> { (0..count).map(|_| random.unit() * 0.02).collect() };
+        let (w_scale, x_scale) = (unit(e * n), unit(m));
+        let case =
+            Case { m, k, n, e, x, w, w_scale, x_scale, list: list.to_vec(), counts: true, arithmetic: 1, ..Case::default() };
+        let expected = case.expected();
+        every_host(|host| {
+            let (result, found) = case.run(host, |_, _| {}, &Layouts::default());
+            assert!(result == Ok(()) && found == expected, "{} {list:?}", host.isa().name());
+        });
+    }
+}

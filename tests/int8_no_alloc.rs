@@ -1,0 +1,111 @@
+//! Ten thousand calls of each int8 product, on the calling thread and inside a pool of two: not one allocation.
+//!
+//! Alone in its binary and without the test harness, which allocates itself.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilekern::kernels::pack::packed_bytes;
+use tilekern::ops::*;
+use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const CALLS: usize = 10_000;
+const M: usize = 9;
+const K: usize = 70;
+const N: usize = 200;
+const E: usize = 3;
+
+struct Buffers {
+    x: Vec<i8>,
+    w: Vec<i8>,
+    floats: Vec<f32>,
+    packed: Vec<i8>,
+    scale: Vec<f32>,
+    y: Vec<i8>,
+    product: Vec<f32>,
+    scratch: Scratch,
+}
+
+/// One call of each operation, with and without packed weights.
+fn calls<P: ParallelFor>(host: &Host<P>, number: usize, b: &mut Buffers) -> Result<i64, Error> {
+    let bytes = packed_bytes(E, K, N).unwrap();
+    let pack = match number % 16 {
+        0 => {
+            let mut pack =
+                PackWeight::new(UnpackedWeight::F32(Tensor::new([E, K, N], &b.floats)?), TensorMut::new([bytes], &mut b.packed)?);
+            pack.weight_scale = Some(TensorMut::new([E, N], &mut b.scale)?);
+            pack
+        }
+        _ => PackWeight::new(UnpackedWeight::I8(Tensor::new([E, K, N], &b.w)?), TensorMut::new([bytes], &mut b.packed)?),
+    };
+    host.run(pack, &mut [])?;
+
+    let ends = [number as i64 % 5, 5, 8];
+    let mut grouped = GroupedMatmulSwigluQuant::new(
+        Tensor::new([M, K], &b.x)?,
+        GroupedWeight::I8(Tensor::new([bytes], &b.packed)?),
+        GroupedScale::Channel(ChannelScale::F32(Tensor::new([E, N], &b.scale)?)),
+        Tensor::new([M], &b.floats)?,
+        Tensor::new([E], &ends)?,
+        TensorMut::new([M, N / 2], &mut b.y)?,
+        TensorMut::new([M], &mut b.product)?,
+    );
+    grouped.weight_format = FORMAT_PACKED;
+    grouped.fp16_rounding = number % 2 == 0;
+    assert!(host.workspace(&grouped)?.size() <= b.scratch.len());
+    host.run(grouped, &mut b.scratch)?;
+    let sum = b.y.iter().map(|&y| i64::from(y).abs()).sum::<i64>();
+
+    let (x, weight) = (Tensor::new([M, K], &b.x)?, Tensor::new([K, N], &b.w)?);
+    let mut product = QuantMatmul::new(x, weight, Product::F32(TensorMut::new([M, N], &mut b.product)?));
+    product.x_scale = Some(Tensor::new([M], &b.floats)?);
+    assert!(host.workspace(&product)?.size() <= b.scratch.len());
+    host.run(product, &mut b.scratch)?;
+    Ok(sum)
+}
+
+/// Not one allocation in so many calls.
+fn none<P: ParallelFor>(host: &Host<P>, b: &mut Buffers) {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let sum: i64 = (0..CALLS).map(|number| calls(host, number, b).unwrap()).sum();
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "allocations in {CALLS} calls");
+    assert!(sum > 0);
+}
+
+fn main() {
+    let bytes = |count: usize| -> Vec<i8> { (0..count).map(|i| (i * 7919 % 255) as i8).collect() };
+    let mut b = Buffers {
+        x: bytes(M * K),
+        w: bytes(E * K * N),
+        floats: (0..E * K * N).map(|i| (i % 37) as f32 / 40.0 + 0.01).collect(),
+        packed: vec![0; packed_bytes(E, K, N).unwrap()],
+        scale: vec![0.01; E * N],
+        y: vec![0; M * N / 2],
+        product: vec![0.0; M * N],
+        scratch: Scratch::new(Layout::from_size_align(2 << 20, 64).unwrap()),
+    };
+    none(&Host::new(), &mut b);
+    let pool = Rayon::new(2).unwrap();
+    let host = Host::with(Isa::detect(), &pool).unwrap();
+    pool.install(|| none(&host, &mut b));
+    println!("int8 products: {CALLS} calls each, serial and in a pool, no allocation");
+}
