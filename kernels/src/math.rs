@@ -61,6 +61,12 @@ pub fn exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
 /// [`exp`] for x <= [`constants::EXP_MAX`] or NaN: a softmax has no others.
 #[inline(always)]
 pub fn exp_not_positive<S: Simd>(s: S, x: S::F32) -> S::F32 {
+    s.select(s.eq(x, x), exp_or_zero(s, x), x)
+}
+
+/// [`exp`] for x <= [`constants::EXP_MAX`]; 0 for NaN.
+#[inline(always)]
+pub fn exp_or_zero<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let shifted = s.fma(x, s.splat(LOG2_E), s.splat(ROUND));
     let n = s.sub(shifted, s.splat(ROUND));
     let r = s.fma(n, s.splat(-LN2_HI), x);
@@ -68,9 +74,8 @@ pub fn exp_not_positive<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // Added last and in this form, r keeps the result monotone: what rounding leaves in the quadratic part is smaller than a step of r.
     let p = s.add(s.fma(s.mul(r, r), horner(s, r, EXP), r), s.splat(1.0));
     // The low bits of `shifted` are n; the rest leaves at the top.
-    let scaled = s.from_bits(s.add_i32(s.bits(p), s.shl::<23>(s.bits(shifted))));
-    let normal = s.select(s.le(s.splat(EXP_MIN), x), scaled, s.splat(0.0));
-    s.select(s.eq(x, x), normal, x)
+    let scaled = s.add_i32(s.bits(p), s.shl::<23>(s.bits(shifted)));
+    s.from_bits(s.select_i32(s.le(s.splat(EXP_MIN), x), scaled, s.splat_i32(0)))
 }
 
 /// ln x: -inf for 0, NaN below, +inf for +inf; subnormal arguments are exact like the rest.

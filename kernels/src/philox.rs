@@ -3,9 +3,10 @@
 //! Element i of a tensor of n gets its number from (seed, offset, i, n) alone, by the mapping of the operator's newest device, which is
 //! CUDA's on 78 multiprocessors: `min(ceil(n / 256), 624) * 256` threads take turns over the elements, thread t counts in the high
 //! half of the counter, its turns in the low half and in the word. Up to 159 744 elements everyone has one turn. Ten rounds over 16
-//! counters at once, in 32 x 32 -> 64 bit products that the compiler vectorises; the logarithm is the one of [`crate::math`].
+//! counters at once; the logarithm is the one of [`crate::math`].
 
 use crate::math;
+use crate::rows::lanes;
 use crate::simd::Simd;
 
 /// Multipliers of the rounds, for words 0 and 2.
@@ -39,18 +40,17 @@ impl Exponential {
         let turn = |element: u64| if element < self.threads { 0 } else { element / self.threads };
         // Neighbours mostly share their turn; 16 of them see at most two.
         let (round, next) = (turn(first), turn(first + 15));
-        let mut words = self.words(first, round);
+        let mut words = self.words(s, first, round);
         if next != round {
-            let later = self.words(first, next);
-            for i in 0..16 {
-                if first + i as u64 >= next * self.threads {
-                    words[i] = later[i];
-                }
-            }
+            let later = (next * self.threads - first) as i32;
+            let is_later = s.gt_i32(lanes(s), s.splat_i32(later - 1));
+            words = s.select_i32(is_later, self.words(s, first, next), words);
         }
+        // The nearest `f32` of the unsigned word, rounded once: halves are exact.
+        let (high, low) = (s.to_f32(s.shr::<16>(words)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
+        let word = s.fma(high, s.splat(65536.0), low);
         // Zero is taken in, one is: the greatest words round up to it.
-        let u = words.map(|word| word as f32 * f32::from_bits(0x2F80_0000) + f32::from_bits(0x2F00_0000));
-        let u = s.load(&u);
+        let u = s.fma(word, s.splat(f32::from_bits(0x2F80_0000)), s.splat(f32::from_bits(0x2F00_0000)));
         let smallest = s.splat(f32::EPSILON / 2.0);
         let below_one = s.lt(u, s.sub(s.splat(1.0), smallest));
         s.select(below_one, s.sub(s.splat(0.0), math::log(s, u)), smallest)
@@ -58,25 +58,18 @@ impl Exponential {
 
     /// The words of 16 elements, as if all had the turn `round`.
     #[inline(always)]
-    fn words(&self, first: u64, round: u64) -> [u32; 16] {
+    fn words<S: Simd>(&self, s: S, first: u64, round: u64) -> S::I32 {
         let low = self.turn.wrapping_add(round / 4);
-        let thread = first.wrapping_sub(round * self.threads);
-        let mut c = [[low as u32; 16], [(low >> 32) as u32; 16], [0; 16], [0; 16]];
-        for i in 0..16 {
-            let thread = thread.wrapping_add(i as u64);
-            c[2][i] = thread as u32;
-            c[3][i] = (thread >> 32) as u32;
-        }
+        // Threads are few: the high word of their number is 0 wherever the element has this turn.
+        let thread = first.wrapping_sub(round * self.threads) as i32;
+        let counter = [s.splat_i32(low as i32), s.splat_i32((low >> 32) as i32)];
+        let mut c = [counter[0], counter[1], s.add_i32(lanes(s), s.splat_i32(thread)), s.splat_i32(0)];
         let mut key = self.key;
         for _ in 0..10 {
-            for i in 0..16 {
-                let a = u64::from(MULTIPLIERS[0]) * u64::from(c[0][i]);
-                let b = u64::from(MULTIPLIERS[1]) * u64::from(c[2][i]);
-                c[0][i] = (b >> 32) as u32 ^ c[1][i] ^ key[0];
-                c[2][i] = (a >> 32) as u32 ^ c[3][i] ^ key[1];
-                c[1][i] = b as u32;
-                c[3][i] = a as u32;
-            }
+            let (a, b) = (s.mul_wide(c[0], MULTIPLIERS[0]), s.mul_wide(c[2], MULTIPLIERS[1]));
+            c[0] = s.xor(s.xor(b.0, c[1]), s.splat_i32(key[0] as i32));
+            c[2] = s.xor(s.xor(a.0, c[3]), s.splat_i32(key[1] as i32));
+            (c[1], c[3]) = (b.1, a.1);
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
         c[(round % 4) as usize]

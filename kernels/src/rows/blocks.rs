@@ -3,7 +3,7 @@
 
 use super::first_max::Summary;
 use super::key::{ascending_to_value, value_to_ascending};
-use super::{Span, vectors};
+use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -33,36 +33,80 @@ fn pass<S: Simd, T: Element, const BLOCK: usize, const NAN: bool>(s: S, row: &[T
     let lowest = s.splat(f32::NEG_INFINITY);
     let mut numbers = s.eq(lowest, lowest);
     let mut max = lowest;
-    for (group, row) in row.chunks(16 * BLOCK).enumerate() {
-        let mut tops = [lowest; 16];
-        if row.len() == 16 * BLOCK {
-            for (top, block) in tops.iter_mut().zip(row.as_chunks::<BLOCK>().0) {
-                for sixteen in block.as_chunks::<16>().0 {
-                    let v = T::load(s, sixteen);
-                    if NAN {
-                        numbers = s.both(numbers, s.eq(v, v));
-                    }
-                    *top = s.max(v, *top);
-                }
-            }
-        } else {
-            vectors(
-                row.len(),
-                #[inline(always)]
-                |span| {
-                    let v = span.load(s, row, T::NEG_INFINITY);
-                    if NAN {
-                        numbers = s.both(numbers, s.eq(v, v));
-                    }
-                    tops[span.at / BLOCK] = s.max(v, tops[span.at / BLOCK]);
-                },
-            );
-        }
-        let tops = s.reduce_max_each(tops);
-        max = s.max(tops, max);
-        Span { at: 16 * group, len: 16 }.store(s, tops, maxima);
+    let (blocks, rest) = row.as_chunks::<BLOCK>();
+    let (groups, last) = blocks.as_chunks::<16>();
+    let (full, end) = maxima.split_at_mut(16 * groups.len());
+    for (group, tops) in groups.iter().zip(full.as_chunks_mut::<16>().0) {
+        let mut sixteen = Sixteen::<S, T, BLOCK, NAN> { s, blocks: group, numbers };
+        let top = sixteen.one(0);
+        numbers = sixteen.numbers;
+        max = s.max(top, max);
+        s.store(top, tops);
     }
-    Summary::new(s.reduce_max(max), s.mask_bits(numbers) != u16::MAX)
+    let mut tops = [f32::NEG_INFINITY; 16];
+    for (top, block) in tops.iter_mut().zip(last.iter().map(|block| &block[..]).chain([rest])) {
+        let mut best = lowest;
+        vectors(
+            block.len(),
+            #[inline(always)]
+            |span| {
+                let v = span.load(s, block, T::NEG_INFINITY);
+                numbers = s.both(numbers, s.eq(v, v));
+                best = s.max(v, best);
+            },
+        );
+        *top = s.reduce_max(best);
+    }
+    let unfinished = last.len() + usize::from(!rest.is_empty());
+    if unfinished > 0 {
+        end[..16].copy_from_slice(&tops);
+    }
+    Summary::new(s.reduce_max(s.max(s.load(&tops), max)), NAN && s.mask_bits(numbers) != u16::MAX)
+}
+
+/// The maxima of 16 blocks by a tree of folds, depth first, so that few vectors are alive at a time.
+struct Sixteen<'a, S: Simd, T, const BLOCK: usize, const NAN: bool> {
+    s: S,
+    blocks: &'a [[T; BLOCK]; 16],
+    /// Where no NaN was seen.
+    numbers: S::Mask,
+}
+
+impl<S: Simd, T: Element, const BLOCK: usize, const NAN: bool> Sixteen<'_, S, T, BLOCK, NAN> {
+    #[inline(always)]
+    fn one(&mut self, lane: usize) -> S::F32 {
+        let (a, b) = (self.two(lane), self.two(lane + 1));
+        self.s.fold_max::<1>(a, b)
+    }
+    #[inline(always)]
+    fn two(&mut self, lane: usize) -> S::F32 {
+        let (a, b) = (self.four(lane), self.four(lane + 2));
+        self.s.fold_max::<2>(a, b)
+    }
+    #[inline(always)]
+    fn four(&mut self, lane: usize) -> S::F32 {
+        let (a, b) = (self.eight(lane), self.eight(lane + 4));
+        self.s.fold_max::<4>(a, b)
+    }
+    #[inline(always)]
+    fn eight(&mut self, lane: usize) -> S::F32 {
+        let (a, b) = (self.block(lane), self.block(lane + 8));
+        self.s.fold_max::<8>(a, b)
+    }
+    /// NaN not counted: it is the first argument of a maximum.
+    #[inline(always)]
+    fn block(&mut self, lane: usize) -> S::F32 {
+        let s = self.s;
+        let mut top = s.splat(f32::NEG_INFINITY);
+        for sixteen in self.blocks[lane].as_chunks::<16>().0 {
+            let v = T::load(s, sixteen);
+            if NAN {
+                self.numbers = s.both(self.numbers, s.eq(v, v));
+            }
+            top = s.max(v, top);
+        }
+        top
+    }
 }
 
 /// How many of `values` reach `bound`.
@@ -108,9 +152,13 @@ pub fn threshold<S: Simd>(s: S, values: &[f32], k: usize, slack: usize) -> (f32,
         || {
             // `low` is reached by `reached` >= k, `high` by fewer than k.
             let (mut low, mut high) = range(s, values);
-            let mut reached = values.len();
+            let (mut reached, mut turn) = (values.len(), false);
             while reached > k + slack && i64::from(high) - i64::from(low) > 1 {
+                // By turns the middle of the values and of the numbers between: the former is fast, the latter comes to an end.
+                turn = !turn;
+                let average = value_to_ascending(0.5 * ascending_to_value(low) + 0.5 * ascending_to_value(high));
                 let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+                let middle = if turn && low < average && average < high { average } else { middle };
                 let found = count(s, values, ascending_to_value(middle));
                 if found >= k {
                     (low, reached) = (middle, found);
@@ -129,18 +177,19 @@ pub fn threshold<S: Simd>(s: S, values: &[f32], k: usize, slack: usize) -> (f32,
 /// `folded` has room for half of the maxima.
 #[inline(always)]
 pub fn bound<S: Simd>(s: S, maxima: &[f32], k: usize, folded: &mut [f32]) -> f32 {
-    let fold = maxima.len() / (6 * k).max(256);
+    let fold = 2 * maxima.len() / (7 * k).max(512);
     let parts = if fold < 2 {
         maxima
     } else {
-        let mut parts = 0;
-        for group in maxima.chunks(16 * fold) {
-            let mut top = s.splat(f32::NEG_INFINITY);
-            for sixteen in group.as_chunks::<16>().0 {
-                top = s.max(s.load(sixteen), top);
-            }
-            Span { at: parts, len: 16 }.store(s, top, folded);
-            parts += 16;
+        // Far apart, so that a slope or a cluster does not end in few parts.
+        let parts = (maxima.len() / fold).next_multiple_of(16).min(folded.len());
+        folded[..parts].copy_from_slice(&maxima[..parts]);
+        for group in maxima[parts..].chunks(parts) {
+            vectors(
+                group.len(),
+                #[inline(always)]
+                |span| span.store(s, s.max(span.load(s, group, 0.0), span.load(s, folded, 0.0)), folded),
+            );
         }
         &folded[..parts]
     };

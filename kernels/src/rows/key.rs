@@ -11,6 +11,12 @@ pub fn clean<S: Simd>(s: S, v: S::F32) -> S::F32 {
     s.min(s.max(v, s.splat(f32::NEG_INFINITY)), s.splat(f32::MAX))
 }
 
+/// [`clean`] for one.
+#[inline(always)]
+pub fn clean_one(x: f32) -> f32 {
+    if x > f32::NEG_INFINITY { x.min(f32::MAX) } else { f32::NEG_INFINITY }
+}
+
 /// The key of a cleaned value; -0 counts as +0.
 #[inline(always)]
 pub fn key(value: f32, index: usize) -> u64 {

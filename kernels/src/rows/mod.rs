@@ -99,6 +99,12 @@ pub fn vectors(n: usize, mut body: impl FnMut(Span)) {
     }
 }
 
+/// The numbers of the lanes.
+#[inline(always)]
+pub fn lanes<S: Simd>(s: S) -> S::I32 {
+    s.load_i32(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
+}
+
 impl Span {
     /// The elements of `row` under this span; the lanes behind a tail hold `fill`.
     #[inline(always)]

@@ -13,8 +13,11 @@ use super::survivors::Above;
 use super::vectors;
 use super::window::{Question, flat_cut};
 use crate::element::Element;
-use crate::math::exp_not_positive;
+use crate::math::exp_or_zero;
 use crate::simd::Simd;
+
+/// How many are looked at first.
+const FIRST: usize = 64;
 
 /// What top-p keeps of a row.
 pub enum Nucleus {
@@ -64,7 +67,7 @@ fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f3
         #[inline(always)]
         |span| {
             let top = s.min(span.load(s, maxima, f32::NEG_INFINITY), s.splat(bound));
-            sum = s.add(sum, exp_not_positive(s, s.sub(top, s.splat(max))));
+            sum = s.add(sum, exp_or_zero(s, s.sub(top, s.splat(max))));
         },
     );
     s.reduce_add(sum) * block as f32 * 1.001
@@ -74,7 +77,7 @@ fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f3
 #[inline(always)]
 fn certain_cut<S: Simd>(s: S, values: &[f32], rest: f32, p: f32) -> Option<usize> {
     let weights = Weights::Shifted { max: values[0] };
-    let mut e = [0.0; 64];
+    let mut e = [0.0; FIRST];
     let e = &mut e[..values.len()];
     e.copy_from_slice(values);
     weights.apply(s, e);
@@ -94,27 +97,38 @@ fn certain_cut<S: Simd>(s: S, values: &[f32], rest: f32, p: f32) -> Option<usize
     (before > most).then_some(values.len())
 }
 
-/// What top-p keeps of a row with a nucleus, 0 < p < 1. The maxima are its block maxima. `certain` allows weights without their sum.
+/// How many of the largest elements, sorted in the list, top-p keeps, 0 < p < 1, if that is certain without the sum of the row.
+#[inline(always)]
+pub fn certain_top_p<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    p: f32,
+    max: f32,
+    maxima: &[f32],
+    list: &mut List<'_>,
+) -> Option<usize> {
+    let k = row.len().min(FIRST);
+    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+    let blocks = row.len().div_ceil(BLOCK);
+    let rest = if k == row.len() { 0.0 } else { rest(s, &maxima[..blocks], BLOCK, list.values[k - 1], max) };
+    certain_cut(s, &list.values[..k], rest, p)
+}
+
+/// What top-p keeps of a row, 0 < p < 1. The maxima are its block maxima.
 #[inline(always)]
 pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     p: f32,
-    (max, is_logits, certain): (f32, bool, bool),
+    max: f32,
+    is_logits: bool,
     maxima: &[f32],
     list: &mut List<'_>,
 ) -> Nucleus {
-    let k = row.len().min(64);
+    let k = row.len().min(FIRST);
     top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-    if is_logits && certain {
-        let blocks = row.len().div_ceil(BLOCK);
-        let rest = if k == row.len() { 0.0 } else { rest(s, &maxima[..blocks], BLOCK, list.values[k - 1], max) };
-        if let Some(n) = certain_cut(s, &list.values[..k], rest, p) {
-            return Nucleus::List(n, Weights::Shifted { max });
-        }
-    }
     let weights = Weights::of_row(s, row, max, is_logits);
-    let mut first = [0.0; 64];
+    let mut first = [0.0; FIRST];
     first[..k].copy_from_slice(&list.values[..k]);
     weights.apply(s, &mut first[..k]);
     let n = cut(&first[..k], 0, p);

@@ -88,6 +88,93 @@ pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F3
     if place == usize::MAX { (0, f32::NEG_INFINITY) } else { (place, top) }
 }
 
+/// Who leads where weights are only known up to a factor: the scores of the best two.
+struct Lead {
+    place: usize,
+    best: f32,
+    second: f32,
+}
+
+/// The winner's place among weights that are probabilities but for a common divisor of 1 to 2^20, if no such divisor can change it: if no
+/// other score comes near. A multiplication tells who could come near, so there are few divisions.
+#[inline(always)]
+pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, mut weight: impl FnMut(Span) -> S::F32) -> Option<usize> {
+    /// More than all roundings of a score.
+    const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
+    // Where noise could be tiny, so could the weights that win, and then a division may leave them few bits.
+    match *noise {
+        Noise::Given { eps, .. } if eps >= 1e-20 => {}
+        Noise::Drawn { .. } => {}
+        _ => return None,
+    }
+    let mut lead = Lead { place: 0, best: -1.0, second: -1.0 };
+    vectors(
+        n,
+        #[inline(always)]
+        |span| {
+            let (e, noise) = (weight(span), noise.at(s, span));
+            let mut hits = s.mask_bits(s.le(s.mul(noise, s.splat(lead.best * NEAR)), e));
+            if hits != 0 {
+                let mut scores = [0.0; 16];
+                s.store(s.div(e, noise), &mut scores);
+                hits &= ((1u32 << span.len) - 1) as u16;
+                while hits != 0 {
+                    let lane = hits.trailing_zeros() as usize;
+                    hits &= hits - 1;
+                    lead.meets(span.at + lane, scores[lane]);
+                }
+            }
+        },
+    );
+    (lead.best > 1e-9 && lead.best < f32::INFINITY && lead.second < lead.best * NEAR).then_some(lead.place)
+}
+
+impl Lead {
+    #[inline(always)]
+    fn meets(&mut self, place: usize, score: f32) {
+        if score > self.best {
+            *self = Lead { place, best: score, second: self.best };
+        } else if score > self.second {
+            self.second = score;
+        }
+    }
+}
+
+/// [`certain_place`] of a list of weights.
+#[inline(never)]
+pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<usize> {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            certain_place(
+                s,
+                weights.len(),
+                noise,
+                #[inline(always)]
+                |span| span.load(s, weights, 0.0),
+            )
+        },
+    )
+}
+
+/// [`certain_place`] in a row that no stage touched.
+#[inline(never)]
+pub fn certain_race_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, noise: &Noise<'_>) -> Option<usize> {
+    let weights = Weights::Shifted { max };
+    s.vectorize(
+        #[inline(always)]
+        || {
+            certain_place(
+                s,
+                row.len(),
+                noise,
+                #[inline(always)]
+                |span| weights.of_span(s, row, span),
+            )
+        },
+    )
+}
+
 /// The winner's place in a list of probabilities, and its score.
 #[inline(never)]
 pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> (usize, f32) {

@@ -6,10 +6,10 @@
 
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::race::{Noise, first_place, race};
-use super::select::{List, lanes, next_above};
+use super::select::{List, next_above};
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::{Span, vectors};
+use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -29,9 +29,9 @@ struct Scale {
 const ROUND: f32 = 12_582_912.0;
 
 impl Scale {
-    fn new(least: f32, most: f32) -> Scale {
-        // Probabilities further down differ by nothing that counts; given ones end at 0.
-        let range = (most - least).min(100.0);
+    fn new(least: f32, most: f32, weights: &Weights) -> Scale {
+        // Logits further down have no probability.
+        let range = (most - least).min(if matches!(weights, Weights::Given) { f32::MAX } else { 100.0 });
         Scale { most, per_unit: (BINS - 1) as f32 / range }
     }
 
@@ -69,6 +69,11 @@ struct Part {
 }
 
 impl Part {
+    /// What of it is kept from `low` on.
+    fn above(self, low: f32) -> Above {
+        if low > self.kept.value { Above::from(low) } else { self.kept }
+    }
+
     #[inline(always)]
     fn mask<S: Simd>(&mut self, s: S, v: S::F32, len: usize) -> S::Mask {
         s.both(self.kept.mask(s, v, len), s.le(v, s.splat(self.most)))
@@ -230,12 +235,12 @@ impl<T: Element> Ranks<'_, T> {
     /// Lets all survivors race.
     #[inline(always)]
     pub fn race<S: Simd>(&mut self, s: S, kept: Above, list: &mut List<'_>) {
-        self.part(s, Part { kept, most: f32::MAX }, 0, list);
+        self.part(s, Part { kept, most: f32::MAX }, 0, 0, list);
     }
 
     /// The race of the survivors in a range of values, the first of which has the rank `first`.
     #[inline(never)]
-    fn part<S: Simd>(&mut self, s: S, part: Part, first: usize, list: &mut List<'_>) {
+    fn part<S: Simd>(&mut self, s: S, part: Part, first: usize, depth: usize, list: &mut List<'_>) {
         let (n, least, most) = extent(s, self.row, part);
         if n == 0 {
             return;
@@ -254,7 +259,17 @@ impl<T: Element> Ranks<'_, T> {
             }
             return;
         }
-        let scale = Scale::new(least, most);
+        // Values that two histograms do not separate are rare: halves, the larger first.
+        if depth >= 2 {
+            let (low, high) = (value_to_ascending(least), value_to_ascending(most));
+            let middle = ascending_to_value(((i64::from(low) + i64::from(high) + 1) >> 1) as i32);
+            let upper = Part { kept: part.above(middle), ..part };
+            let (found, ..) = extent(s, self.row, upper);
+            self.part(s, upper, first, depth + 1, list);
+            let lower = Part { most: ascending_to_value(value_to_ascending(middle) - 1), ..part };
+            return self.part(s, lower, first + found, depth + 1, list);
+        }
+        let scale = Scale::new(least, most, &self.weights);
         let counts = histogram(s, self.row, part, scale);
         let limits = self.limits(s, scale, least, &counts, first);
         let floor = limits.iter().fold(self.score, |floor, limit| if limit.0 > floor { limit.0 } else { floor });
@@ -263,8 +278,8 @@ impl<T: Element> Ranks<'_, T> {
             let floor = if self.score > floor { self.score } else { floor };
             if counts[bin] > 0 && limits[bin].1 >= floor {
                 let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };
-                let kept = if low > part.kept.value { Above::from(low) } else { part.kept };
-                self.part(s, Part { kept, most: scale.largest(bin).min(part.most) }, rank, list);
+                let bin = Part { kept: part.above(low), most: scale.largest(bin).min(part.most) };
+                self.part(s, bin, rank, depth + 1, list);
             }
             rank += counts[bin] as usize;
         }

@@ -8,10 +8,10 @@ use super::blocks::{block_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
 use super::key::{ascending_to_value, index_of, key, value_of, value_to_ascending};
 use super::mass::cut;
-use super::nucleus::{Nucleus, top_p};
-use super::race::{Noise, race, race_row};
+use super::nucleus::{Nucleus, certain_top_p, top_p};
+use super::race::{Noise, certain_race, certain_race_row, race, race_row};
 use super::ranks::Ranks;
-use super::select::{List, gather, list_len, top_k};
+use super::select::{List, gather, top_k};
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
 use crate::dispatch::Kernel;
@@ -51,21 +51,20 @@ pub struct Middle<'a> {
 
 /// Memory to work in; need not be initialised.
 pub struct Workspace<'a> {
-    /// As long as [`list_len`] of the row.
+    /// As long as [`super::list_len`] of the row, or 2048.
     pub list: List<'a>,
     /// As long as [`workspace_maxima`] of the row.
     pub maxima: &'a mut [f32],
 }
 
-/// How many maxima a row of `n` elements needs: rows over 2^17 have blocks of at least 64.
-pub const fn workspace_maxima(n: usize) -> usize {
-    let smallest = maxima_len(n, small_block(n));
-    if n == 0 { 0 } else { smallest }
-}
+/// The block of a top-k that is large for its row.
+const SMALL: usize = 16;
+/// Rows longer than this have blocks enough for every top-k.
+const LONG: usize = 1 << 18;
 
-/// The smallest block that is used for a row of `n` elements.
-const fn small_block(n: usize) -> usize {
-    if n > 1 << 18 { 64 } else { 16 }
+/// How many maxima a row of `n` elements needs, in blocks of 64 or more.
+pub const fn workspace_maxima(n: usize) -> usize {
+    maxima_len(n, if n > LONG { 64 } else { SMALL })
 }
 
 /// A row of TopKTopPSample.
@@ -117,11 +116,7 @@ impl<T: Element, const BLOCK: usize> Kernel for Sample<'_, T, BLOCK> {
             let status = self.status(summary);
             return Choice { token: if status & status::EMPTY == 0 { first } else { 0 }, status };
         }
-        // Large k ask for smaller blocks: a bound is only as good as there are maxima above the k-th.
-        match self.row.len() / BLOCK >= 4 * self.stages.k || small_block(self.row.len()) > 16 {
-            true => self.run_blocks::<S, BLOCK>(s),
-            false => self.run_blocks::<S, 16>(s),
-        }
+        self.run_blocks(s)
     }
 }
 
@@ -144,52 +139,102 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
             | bit(status::EMPTY, is_empty(self.row, summary, self.stages.is_logits))
     }
 
+    /// Whether top-k asks for smaller blocks: a bound is only as good as there are maxima above the k-th.
+    #[inline(always)]
+    fn few_blocks(&self) -> bool {
+        self.stages.k > self.row.len() / (4 * BLOCK) && self.row.len() <= LONG
+    }
+
     /// The row by way of its block maxima.
     #[inline(always)]
-    fn run_blocks<S: Simd, const B: usize>(mut self, s: S) -> Choice {
-        debug_assert!(self.work.list.values.len() >= list_len(self.row.len()).min(self.work.list.indices.len()));
-        let summary = block_maxima::<S, T, B>(s, self.row, self.work.maxima, self.nan);
+    fn run_blocks<S: Simd>(mut self, s: S) -> Choice {
+        debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
+        let summary = match self.few_blocks() {
+            false => block_maxima::<S, T, BLOCK>(s, self.row, self.work.maxima, self.nan),
+            true => block_maxima::<S, T, SMALL>(s, self.row, self.work.maxima, self.nan),
+        };
         let status = self.status(summary);
         if status & status::EMPTY != 0 {
             self.write_nothing();
             return Choice { token: 0, status };
         }
-        let kept = self.keep::<S, B>(s, summary.max);
+        if let Some(token) = self.certain(s, summary.max) {
+            return Choice { token, status };
+        }
+        let kept = self.keep(s, summary.max);
         let token = match kept {
             Kept::List(n) => self.finish_list(s, n),
             Kept::Row(above, weights) => self.finish_row(s, above, &weights),
             Kept::Sorted(above, weights) => self.finish_sorted(s, above, weights),
         };
-        let token = token.unwrap_or_else(|| first_of::<S, T, B>(s, self.row, self.work.maxima, summary.max));
+        // The list of top-k begins with it.
+        let token = token.unwrap_or_else(|| match self.stages.k {
+            0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, summary.max),
+            _ => self.work.list.indices[0] as usize,
+        });
         Choice { token, status }
     }
 
-    /// Whether weights without their sum will do: nothing is asked for but the choice, and nothing tells them apart but the sum.
+    /// The choice where it does not hang on the sum of the row, and no list is asked for: the sum is a pass of its own. Logits without
+    /// top-k, that is.
     #[inline(always)]
-    fn only_chooses(&self) -> bool {
-        self.middle.is_none()
+    fn certain<S: Simd>(&mut self, s: S, max: f32) -> Option<usize> {
+        let Stages { k, p, min_p, is_logits } = self.stages;
+        let nucleus = p > 0.0 && p < 1.0;
+        let min_p_on = min_p > 0.0;
+        if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits || self.middle.is_some() || (nucleus && min_p_on) {
+            return None;
+        }
+        let (row, weights) = (self.row, Weights::Shifted { max });
+        if !nucleus && !min_p_on {
+            if self.filtered.is_some() || matches!(self.noise, Noise::None) {
+                return None;
+            }
+            return certain_race_row(s, row, max, &self.noise);
+        }
+        let Workspace { list, maxima } = &mut self.work;
+        let n = if nucleus {
+            certain_top_p::<S, T, BLOCK>(s, row, p, max, maxima, list)?
+        } else {
+            certain_min_p::<S, T, BLOCK>(s, row, min_p, max, maxima, list)?
+        };
+        weights.apply(s, &mut list.values[..n]);
+        let place = match self.noise {
+            Noise::None => None,
+            noise => Some(certain_race(s, &list.values[..n], &noise)?),
+        };
+        let token = match place {
+            Some(place) => list.indices[place] as usize,
+            None => first_of::<S, T, BLOCK>(s, row, maxima, max),
+        };
+        if self.filtered.is_some() {
+            self.finish_list_outputs(n);
+        }
+        Some(token)
     }
 
     /// The stages.
     #[inline(always)]
-    fn keep<S: Simd, const B: usize>(&mut self, s: S, max: f32) -> Kept {
+    fn keep<S: Simd>(&mut self, s: S, max: f32) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
-        let row = self.row;
-        let certain = self.only_chooses();
+        let (row, few_blocks) = (self.row, self.few_blocks());
         let Workspace { list, maxima } = &mut self.work;
         let nucleus = p > 0.0 && p < 1.0;
         let (mut n, weights);
         if p <= 0.0 {
             list.values[0] = if is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
-            list.indices[0] = first_of::<S, T, B>(s, row, maxima, max) as i32;
+            list.indices[0] = first_max(s, row, false).0 as i32;
             return Kept::List(1);
         } else if k > 0 {
-            top_k::<S, T, B>(s, row, k, maxima, list);
+            match few_blocks {
+                false => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
+                true => top_k::<S, T, SMALL>(s, row, k, maxima, list),
+            }
             weights = Weights::of_list(s, &list.values[..k], is_logits);
             weights.apply(s, &mut list.values[..k]);
             n = if nucleus { cut(&list.values[..k], 0, p) } else { k };
         } else if nucleus {
-            match top_p::<S, T, B>(s, row, p, (max, is_logits, certain && !(min_p > 0.0)), maxima, list) {
+            match top_p::<S, T, BLOCK>(s, row, p, max, is_logits, maxima, list) {
                 Nucleus::List(found, of) => (n, weights) = (found, of),
                 Nucleus::Above(above, weights) => return self.flat_min_p(s, above, weights, max),
             }
@@ -199,15 +244,15 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
             let top = weights.of_one(s, max);
             if min_p >= 1.0 {
                 list.values[0] = top;
-                list.indices[0] = first_of::<S, T, B>(s, row, maxima, max) as i32;
+                list.indices[0] = first_of::<S, T, BLOCK>(s, row, maxima, max) as i32;
                 return Kept::List(1);
             }
             if !(min_p > 0.0 && top >= 0.0) {
                 return Kept::Row(Above::ALL, weights);
             }
             let bound = min_p_bound(s, &weights, max, top * min_p);
-            let (found, at) = gather::<S, T, B>(s, row, maxima, bound, 0, list, 0);
-            if at < row.len().div_ceil(B) {
+            let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, list, 0);
+            if at < row.len().div_ceil(BLOCK) {
                 return Kept::Row(Above::from(bound), weights);
             }
             weights.apply(s, &mut list.values[..found]);
@@ -256,9 +301,9 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
         if self.stages.is_logits { f32::NEG_INFINITY } else { 0.0 }
     }
 
-    /// Outputs and choice of a list; `None` stands for the first maximum.
+    /// Outputs of a list.
     #[inline(always)]
-    fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
+    fn finish_list_outputs(&mut self, n: usize) {
         let fill = self.fill();
         let List { values, indices } = &self.work.list;
         let (values, indices) = (&values[..n], &indices[..n]);
@@ -276,9 +321,16 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
             probabilities[..n].copy_from_slice(values);
             probabilities[n..].fill(0.0);
         }
+    }
+
+    /// Outputs and choice of a list; `None` stands for the first maximum.
+    #[inline(always)]
+    fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
+        self.finish_list_outputs(n);
+        let List { values, indices } = &self.work.list;
         match self.noise {
             Noise::None => None,
-            noise => Some(indices[race(s, values, &noise).0] as usize),
+            noise => Some(indices[race(s, &values[..n], &noise).0] as usize),
         }
     }
 
@@ -393,6 +445,28 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
 fn first_of<S: Simd, T: Element, const B: usize>(s: S, row: &[T], maxima: &[f32], max: f32) -> usize {
     let block = position(s, &maxima[..row.len().div_ceil(B)], 0, max);
     position(s, row, block * B, max)
+}
+
+/// The list, in index order, that min-p keeps, if that is certain without the sum of the row: if no element is close to the bound.
+#[inline(always)]
+fn certain_min_p<S: Simd, T: Element, const B: usize>(
+    s: S,
+    row: &[T],
+    min_p: f32,
+    max: f32,
+    maxima: &[f32],
+    list: &mut List<'_>,
+) -> Option<usize> {
+    if min_p < 1e-20 {
+        return None;
+    }
+    let bound = f64::from(max) + libm::log(f64::from(min_p));
+    // More than all roundings of exp, of its argument and of the bound itself.
+    let slack = 1e-5 + 4.0 * f64::from(f32::EPSILON) * (libm::fabs(f64::from(max)) + 50.0);
+    let (least, sure) = ((bound - slack) as f32, (bound + slack) as f32);
+    let (n, at) = gather::<S, T, B>(s, row, maxima, least, 0, list, 0);
+    let certain = at == row.len().div_ceil(B) && list.values[..n].iter().all(|&v| v >= sure);
+    certain.then_some(n)
 }
 
 /// The smallest value whose probability is at least `least`. Probabilities do not fall where values rise, so bisection over the numbers

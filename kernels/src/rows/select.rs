@@ -9,10 +9,10 @@
 
 use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
 use super::first_max::Summary;
-use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::key::{ascending_to_value, clean_one, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
-use super::vectors;
+use super::{lanes, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -32,12 +32,6 @@ pub const LIST: usize = 16_384;
 pub const fn list_len(n: usize) -> usize {
     let all = (n + 1024).next_power_of_two();
     if all < LIST { all } else { LIST }
-}
-
-/// The numbers of the lanes.
-#[inline(always)]
-pub fn lanes<S: Simd>(s: S) -> S::I32 {
-    s.load_i32(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
 }
 
 impl List<'_> {
@@ -89,8 +83,26 @@ pub fn next_above(x: f32) -> f32 {
 
 /// Appends to the first `n` of a list the elements that reach `bound`, in index order, from block `from` on for as long as a whole
 /// block has room. Returns the new length and the block it came to, which is their number where all were seen.
-#[inline(never)]
+#[inline(always)]
 pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &[f32],
+    bound: f32,
+    from: usize,
+    list: &mut List<'_>,
+    n: usize,
+) -> (usize, usize) {
+    let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list, n);
+    for (value, &index) in list.values[n..found].iter_mut().zip(&list.indices[n..found]) {
+        *value = clean_one(row[index as usize].as_());
+    }
+    (found, at)
+}
+
+/// The indices of [`gather`].
+#[inline(never)]
+fn find<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     maxima: &[f32],
@@ -129,10 +141,10 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
                         elements.len(),
                         #[inline(always)]
                         |span| {
-                            let v = clean(s, span.load(s, elements, T::NEG_INFINITY));
+                            let v = s.max(span.load(s, elements, T::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
                             let m = Above::from(bound).mask(s, v, span.len);
                             let numbers = s.add_i32(lanes(s), s.splat_i32((start + span.at) as i32));
-                            n = list.push(s, n, m, v, numbers);
+                            n += s.compress(m, numbers, list.indices[n..].first_chunk_mut::<16>().expect("room"));
                         },
                     );
                 }
@@ -148,9 +160,12 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
 pub fn top_k<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], k: usize, maxima: &[f32], list: &mut List<'_>) {
     let blocks = row.len().div_ceil(BLOCK);
     let mut least = bound(s, &maxima[..blocks.next_multiple_of(16)], k, list.values);
+    // Room for more than the bound lets through, and not for all that is equal.
+    let room = (2 * k + 2 * BLOCK).next_power_of_two().min(list.values.len());
     let (mut n, mut at) = (0, 0);
     loop {
-        (n, at) = gather::<S, T, BLOCK>(s, row, maxima, least, at, list, n);
+        let mut part = List { values: &mut list.values[..room], indices: &mut list.indices[..room] };
+        (n, at) = gather::<S, T, BLOCK>(s, row, maxima, least, at, &mut part, n);
         if at == blocks {
             break;
         }

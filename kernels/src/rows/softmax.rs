@@ -6,7 +6,7 @@
 use super::key::clean;
 use super::{Span, row_sum, vectors};
 use crate::element::Element;
-use crate::math::exp_not_positive;
+use crate::math::exp_or_zero;
 use crate::simd::Simd;
 
 /// How a cleaned value becomes a probability.
@@ -28,6 +28,13 @@ pub enum Weights {
     Given,
 }
 
+/// `exp(v - max)`, where +inf counts as `max` and NaN as -inf.
+#[inline(always)]
+fn weight<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
+    let max = s.splat(max);
+    exp_or_zero(s, s.sub(s.min(max, v), max))
+}
+
 impl Weights {
     /// Of a whole row with a finite maximum.
     #[inline(never)]
@@ -38,15 +45,11 @@ impl Weights {
                 if !is_logits {
                     return Weights::Given;
                 }
-                let shift = s.splat(max);
                 let sum = row_sum(
                     s,
                     row.len(),
                     #[inline(always)]
-                    |span| {
-                        // Behind a tail: exp(-inf) = 0.
-                        exp_not_positive(s, s.sub(clean(s, span.load(s, row, T::NEG_INFINITY)), shift))
-                    },
+                    |span| weight(s, span.load(s, row, T::NEG_INFINITY), max),
                 );
                 Weights::Softmax { max, sum: sum as f32 }
             },
@@ -62,24 +65,23 @@ impl Weights {
                 if !is_logits {
                     return Weights::Given;
                 }
-                let shift = s.splat(values[0]);
                 let sum = row_sum(
                     s,
                     values.len(),
                     #[inline(always)]
-                    |span| exp_not_positive(s, s.sub(span.load(s, values, f32::NEG_INFINITY), shift)),
+                    |span| weight(s, span.load(s, values, f32::NEG_INFINITY), values[0]),
                 );
                 Weights::Softmax { max: values[0], sum: sum as f32 }
             },
         )
     }
 
-    /// The probabilities of cleaned values.
+    /// The probabilities of values; of a NaN, 0, unless they are given.
     #[inline(always)]
     pub fn of<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
         match *self {
-            Weights::Softmax { max, sum } => s.div(exp_not_positive(s, s.sub(v, s.splat(max))), s.splat(sum)),
-            Weights::Shifted { max } => exp_not_positive(s, s.sub(v, s.splat(max))),
+            Weights::Softmax { max, sum } => s.div(weight(s, v, max), s.splat(sum)),
+            Weights::Shifted { max } => weight(s, v, max),
             Weights::Given => {
                 let nothing = s.eq(v, s.splat(f32::NEG_INFINITY));
                 s.select(nothing, s.splat(0.0), s.add(v, s.splat(0.0)))
@@ -90,7 +92,8 @@ impl Weights {
     /// The probabilities of the elements of a row under a span.
     #[inline(always)]
     pub fn of_span<S: Simd, T: Element>(&self, s: S, row: &[T], span: Span) -> S::F32 {
-        self.of(s, clean(s, span.load(s, row, T::NEG_INFINITY)))
+        let v = span.load(s, row, T::NEG_INFINITY);
+        self.of(s, if matches!(self, Weights::Given) { clean(s, v) } else { v })
     }
 
     /// Makes probabilities of a list of values.

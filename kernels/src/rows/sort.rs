@@ -1,6 +1,7 @@
-//! Sorting a list of entries by a bitonic network: larger values first, of equal ones the lower index.
+//! Sorting a list of entries: larger values first, of equal ones the lower index.
 //!
-//! No branch hangs on the data. Entries are unique by their index, so the order is total and the network's lack of stability shows nowhere.
+//! A bitonic network, in which no branch hangs on the data, sorts the values; indices move with them. Equals, which it leaves in any
+//! order, are put right afterwards, run by run.
 
 use crate::simd::Simd;
 
@@ -17,39 +18,29 @@ fn store<S: Simd>(s: S, (v, i): Entries<S>, values: &mut [[f32; 16]], indices: &
     s.store_i32(i, &mut indices[at]);
 }
 
-/// Where `a` stands before `b` in the order.
-#[inline(always)]
-fn before<S: Simd>(s: S, a: Entries<S>, b: Entries<S>) -> S::Mask {
-    s.differ(s.lt(b.0, a.0), s.both(s.eq(a.0, b.0), s.gt_i32(b.1, a.1)))
-}
-
-#[inline(always)]
-fn choose<S: Simd>(s: S, m: S::Mask, a: Entries<S>, b: Entries<S>) -> Entries<S> {
-    (s.select(m, a.0, b.0), s.select_i32(m, a.1, b.1))
-}
-
 /// Lanes whose number has none of the bits of `D`.
 #[inline(always)]
 fn lower<S: Simd, const D: usize>(s: S) -> S::Mask {
-    let lane = s.load_i32(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
-    s.eq_i32(s.and(lane, s.splat_i32(D as i32)), s.splat_i32(0))
+    s.eq_i32(s.and(super::lanes(s), s.splat_i32(D as i32)), s.splat_i32(0))
 }
 
-/// Each lane and the one `D` away, of which `first` gets what stands before.
+/// Each lane and the one `D` away, of which `first` gets the larger value.
 #[inline(always)]
-fn step<S: Simd, const D: usize>(s: S, a: Entries<S>, first: S::Mask) -> Entries<S> {
-    let b = (s.from_bits(s.exchange::<D>(s.bits(a.0))), s.exchange::<D>(a.1));
-    choose(s, s.differ(before(s, a, b), first), b, a)
+fn step<S: Simd, const D: usize>(s: S, (v, i): Entries<S>, first: S::Mask) -> Entries<S> {
+    let other = s.from_bits(s.exchange::<D>(s.bits(v)));
+    let value = s.select(first, s.max(v, other), s.min(v, other));
+    // Of equals neither moves.
+    (value, s.select_i32(s.eq(value, v), i, s.exchange::<D>(i)))
 }
 
 /// The last four steps of a merge: a vector on its own.
 #[inline(always)]
 fn merge<S: Simd>(s: S, a: Entries<S>, falls: bool) -> Entries<S> {
-    let all = s.eq_i32(s.splat_i32(0), s.splat_i32(i32::from(falls)));
-    let a = step::<S, 8>(s, a, s.differ(lower::<S, 8>(s), all));
-    let a = step::<S, 4>(s, a, s.differ(lower::<S, 4>(s), all));
-    let a = step::<S, 2>(s, a, s.differ(lower::<S, 2>(s), all));
-    step::<S, 1>(s, a, s.differ(lower::<S, 1>(s), all))
+    let rises = s.eq_i32(s.splat_i32(0), s.splat_i32(i32::from(falls)));
+    let a = step::<S, 8>(s, a, s.differ(lower::<S, 8>(s), rises));
+    let a = step::<S, 4>(s, a, s.differ(lower::<S, 4>(s), rises));
+    let a = step::<S, 2>(s, a, s.differ(lower::<S, 2>(s), rises));
+    step::<S, 1>(s, a, s.differ(lower::<S, 1>(s), rises))
 }
 
 /// Sorts a vector on its own, up to runs of eight that fall and rise in turn.
@@ -88,9 +79,10 @@ pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32]) {
                         for at in start..start + distance {
                             let a = load(s, values, indices, at);
                             let b = load(s, values, indices, at + distance);
-                            let m = before(s, a, b);
-                            let (first, last) = (choose(s, m, a, b), choose(s, m, b, a));
-                            let (a, b) = if falls { (first, last) } else { (last, first) };
+                            let (top, bottom) = (s.max(a.0, b.0), s.min(a.0, b.0));
+                            let (first, last) = if falls { (top, bottom) } else { (bottom, top) };
+                            let stays = s.eq(first, a.0);
+                            let (a, b) = ((first, s.select_i32(stays, a.1, b.1)), (last, s.select_i32(stays, b.1, a.1)));
                             store(s, a, values, indices, at);
                             store(s, b, values, indices, at + distance);
                         }
@@ -104,5 +96,14 @@ pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32]) {
                 run *= 2;
             }
         },
-    )
+    );
+    let mut start = 0;
+    while start < values.len() {
+        let value = values[start];
+        let run = values[start..].iter().take_while(|&&v| v == value).count();
+        if run > 1 {
+            indices[start..start + run].sort_unstable();
+        }
+        start += run;
+    }
 }

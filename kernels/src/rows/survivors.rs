@@ -1,8 +1,8 @@
 //! Survivors of a stage that are too many for a list: all above a value, and the first few equal to it.
 
 use super::key::clean;
-use super::select::{List, lanes};
-use super::{Span, vectors};
+use super::select::List;
+use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 

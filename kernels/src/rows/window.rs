@@ -7,10 +7,10 @@
 use super::blocks::{count, range};
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::mass::{ONE, Total, bounded, clamp, cut, mass, stays, total};
-use super::select::{List, lanes, next_above};
+use super::select::{List, next_above};
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::{Span, vectors};
+use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -101,8 +101,12 @@ struct Seen {
     above: u64,
     /// The largest element that is not.
     top: f32,
-    /// The elements in the window, if half of the list has room for them.
-    inside: Option<usize>,
+    /// How many elements of the window are in the list: at most half of it.
+    listed: usize,
+    /// Whether these are all.
+    complete: bool,
+    /// About the sum of the probabilities in the window.
+    whole: f32,
 }
 
 /// One pass over the row with the window from `least` to `most`.
@@ -115,16 +119,18 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
             let room = list.values.len() / 2;
             let mut above = Total::new(s);
             let mut top = lowest;
-            let (mut n, mut fits) = (0, true);
+            let (mut n, mut fits, mut whole) = (0, true, s.splat(0.0));
             vectors(
                 row.len(),
                 #[inline(always)]
                 |Span { at, len }| {
                     let v = clean(s, Span { at, len }.load(s, row, T::NEG_INFINITY));
                     let higher = s.lt(most, v);
-                    above.add(s, s.select(higher, clamp(s, weights.of(s, v)), s.splat(0.0)));
+                    let pr = clamp(s, weights.of(s, v));
+                    above.add(s, s.select(higher, pr, s.splat(0.0)));
                     top = s.max(s.select(higher, lowest, v), top);
                     let m = s.differ(Above::from(least).mask(s, v, len), higher);
+                    whole = s.add(whole, s.select(m, pr, s.splat(0.0)));
                     if n + 16 <= room {
                         n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32(at as i32)));
                     } else {
@@ -132,7 +138,7 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
                     }
                 },
             );
-            Seen { above: above.get(s), top: s.reduce_max(top), inside: fits.then_some(n) }
+            Seen { above: above.get(s), top: s.reduce_max(top), listed: n, complete: fits, whole: s.reduce_add(whole) }
         },
     )
 }
@@ -153,12 +159,21 @@ fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut 
             }
             let (values, e) = (&values[..16 * taken], &mut e[..16 * taken]);
             e.copy_from_slice(values);
-            asked.weights.apply(s, e);
-            let part = (f64::from(asked.p) - asked.before as f64 / ONE) as f32 / asked.whole;
-            let least = if part < 0.98 { quantile(s, values, e, part * 1.015) } else { f32::NEG_INFINITY };
-            (least, quantile(s, values, e, part * 0.985).max(least))
+            asked.quantiles(s, values, e)
         },
     )
+}
+
+impl Question<'_> {
+    /// Where a sample of the row says that the cut is, give or take a little. `e` is as long as the sample.
+    #[inline(always)]
+    fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32]) -> (f32, f32) {
+        e.copy_from_slice(values);
+        self.weights.apply(s, e);
+        let part = (f64::from(self.p) - self.before as f64 / ONE) as f32 / self.whole;
+        let least = if part < 0.98 { quantile(s, values, e, part * 1.015) } else { f32::NEG_INFINITY };
+        (least, quantile(s, values, e, part * 0.985).max(least))
+    }
 }
 
 /// The middle of two numbers in the order of all numbers.
@@ -174,7 +189,7 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
     let (mut low, mut high) = (f32::NEG_INFINITY, f32::MAX);
     let (mut least, mut most) = guess(s, row, &asked, list);
     loop {
-        let Seen { above, top, inside } = look(s, row, weights, least, most, list);
+        let Seen { above, top, listed, complete, whole } = look(s, row, weights, least, most, list);
         let before = before.saturating_add(above);
         let pr = bounded(weights.of_one(s, top));
         if !stays(before.saturating_add(mass(pr)), pr, p) {
@@ -186,18 +201,25 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             continue;
         }
         high = top;
-        let end = match inside {
-            Some(0) => None,
-            Some(n) => list.end(s, n, Question { before, ..asked }),
-            None if least == most => {
-                let run = Above::from(top).count(s, row) - Above::from(next_above(top)).count(s, row);
-                run_end(run, before, pr, p).map(|ties| Above { value: top, ties })
+        let asked = Question { before, whole, ..asked };
+        let end = if listed == 0 {
+            None
+        } else if complete {
+            list.end(s, listed, asked)
+        } else if least == most {
+            let run = Above::from(top).count(s, row) - Above::from(next_above(top)).count(s, row);
+            run_end(run, before, pr, p).map(|ties| Above { value: top, ties })
+        } else {
+            // What is listed tells where in the window to look; if it says nothing new, from the largest on half as many numbers.
+            let old = (least, most);
+            let half = list.values.len() / 2;
+            let (values, e) = list.values.split_at_mut(half);
+            (least, most) = asked.quantiles(s, &values[..listed], &mut e[..listed]);
+            (least, most) = (least.max(old.0).min(high), most.min(high));
+            if (least, most) == old {
+                least = next_above(between(least, high)).min(high);
             }
-            None => {
-                // The largest of it stays: from there on half as many numbers.
-                (least, most) = (next_above(between(least, high)).min(high), high);
-                continue;
-            }
+            continue;
         };
         if end.is_some() {
             return end;

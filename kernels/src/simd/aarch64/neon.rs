@@ -245,6 +245,20 @@ impl<const DOT: bool> Simd for Token<DOT> {
         a.map(right)
     }
     #[inline(always)]
+    fn mul_wide(self, a: I, b: u32) -> (I, I) {
+        let (mut high, mut low) = (a, a);
+        for i in 0..4 {
+            hw!({
+                let a = vreinterpretq_u32_s32(a[i]);
+                let first = vreinterpretq_u32_u64(vmull_n_u32(vget_low_u32(a), b));
+                let last = vreinterpretq_u32_u64(vmull_high_n_u32(a, b));
+                low[i] = vreinterpretq_s32_u32(vuzp1q_u32(first, last));
+                high[i] = vreinterpretq_s32_u32(vuzp2q_u32(first, last));
+            });
+        }
+        (high, low)
+    }
+    #[inline(always)]
     fn max_i32(self, a: I, b: I) -> I {
         four!(vmaxq_s32, a, b)
     }
@@ -273,6 +287,20 @@ impl<const DOT: bool> Simd for Token<DOT> {
     #[inline(always)]
     fn dup_odd(self, v: F) -> F {
         four!(vtrn2q_f32, v, v)
+    }
+    #[inline(always)]
+    fn fold_max<const D: usize>(self, a: F, b: F) -> F {
+        let (low, high) = hw!(match D {
+            8 => ([a[0], a[1], b[0], b[1]], [a[2], a[3], b[2], b[3]]),
+            4 => ([a[0], b[0], a[2], b[2]], [a[1], b[1], a[3], b[3]]),
+            2 => {
+                let (a, b) = (a.map(|v| vreinterpretq_f64_f32(v)), b.map(|v| vreinterpretq_f64_f32(v)));
+                let wide = |v: float64x2_t| vreinterpretq_f32_f64(v);
+                (four!(vtrn1q_f64, a, b).map(wide), four!(vtrn2q_f64, a, b).map(wide))
+            }
+            _ => (four!(vtrn1q_f32, a, b), four!(vtrn2q_f32, a, b)),
+        });
+        self.max(low, high)
     }
     #[inline(always)]
     fn exchange<const D: usize>(self, v: I) -> I {

@@ -284,6 +284,14 @@ impl Simd for Avx2 {
         both!(_mm256_srl_epi32, a, n)
     }
     #[inline(always)]
+    fn mul_wide(self, a: I, b: u32) -> (I, I) {
+        let b = hw!(_mm256_set1_epi64x(b.into()));
+        let (even, odd) = (both!(_mm256_mul_epu32, a, [b; 2]), both!(_mm256_srli_epi64::<32>, a));
+        let odd = both!(_mm256_mul_epu32, odd, [b; 2]);
+        let (even_high, odd_low) = (both!(_mm256_srli_epi64::<32>, even), both!(_mm256_slli_epi64::<32>, odd));
+        (both!(_mm256_blend_epi32::<0xAA>, even_high, odd), both!(_mm256_blend_epi32::<0xAA>, even, odd_low))
+    }
+    #[inline(always)]
     fn max_i32(self, a: I, b: I) -> I {
         both!(_mm256_max_epi32, a, b)
     }
@@ -364,8 +372,8 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn reduce_max_each(self, v: [F; 16]) -> F {
-        folds::maxima256(v)
+    fn fold_max<const D: usize>(self, a: F, b: F) -> F {
+        folds::max256::<D>(a, b)
     }
 }
 

@@ -244,6 +244,15 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
         hw!(_mm512_srli_epi32::<N>(a))
     }
     #[inline(always)]
+    fn mul_wide(self, a: __m512i, b: u32) -> (__m512i, __m512i) {
+        hw!({
+            let b = _mm512_set1_epi64(b.into());
+            let (even, odd) = (_mm512_mul_epu32(a, b), _mm512_mul_epu32(_mm512_srli_epi64::<32>(a), b));
+            let high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64::<32>(even), odd);
+            (high, _mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64::<32>(odd)))
+        })
+    }
+    #[inline(always)]
     fn max_i32(self, a: __m512i, b: __m512i) -> __m512i {
         hw!(_mm512_max_epi32(a, b))
     }
@@ -309,8 +318,8 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
     }
 
     #[inline(always)]
-    fn reduce_max_each(self, v: [__m512; 16]) -> __m512 {
-        folds::maxima512(v)
+    fn fold_max<const D: usize>(self, a: __m512, b: __m512) -> __m512 {
+        folds::max512::<D>(a, b)
     }
 
     #[inline(always)]

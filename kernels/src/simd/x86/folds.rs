@@ -34,26 +34,20 @@ pub fn sums512(v: [__m512; 16]) -> __m512 {
     })
 }
 
-/// Maxima have no order to keep: a blend, which any port can do, stands for one shuffle of each step but the last.
+/// `Simd::fold_max`.
 #[inline(always)]
-pub fn maxima512(v: [__m512; 16]) -> __m512 {
-    hw!({
-        let other_blocks = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
-        let mut w = [_mm512_setzero_ps(); 8];
-        for i in 0..8 {
-            // The second step interleaves its blocks: the inner two of four change places.
-            let (a, b) = (v[ORDER[4 * (i / 2) + i % 2]], v[ORDER[4 * (i / 2) + i % 2 + 2]]);
-            w[i] = _mm512_max_ps(_mm512_mask_blend_ps(0xFF00, a, b), _mm512_shuffle_f32x4::<0b01_00_11_10>(a, b));
+pub fn max512<const D: usize>(a: __m512, b: __m512) -> __m512 {
+    hw!(match D {
+        8 => _mm512_max_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b)),
+        4 => {
+            let other = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
+            _mm512_max_ps(_mm512_mask_blend_ps(0xF0F0, a, b), _mm512_permutex2var_ps(a, other, b))
         }
-        for i in 0..4 {
-            let (a, b) = (w[2 * i], w[2 * i + 1]);
-            w[i] = _mm512_max_ps(_mm512_mask_blend_ps(0xF0F0, a, b), _mm512_permutex2var_ps(a, other_blocks, b));
+        2 => _mm512_max_ps(_mm512_shuffle_ps::<0b01_00_01_00>(a, b), _mm512_shuffle_ps::<0b11_10_11_10>(a, b)),
+        _ => {
+            let other = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
+            _mm512_max_ps(_mm512_mask_blend_ps(0xAAAA, a, b), _mm512_permutex2var_ps(a, other, b))
         }
-        for i in 0..2 {
-            let (a, b) = (w[2 * i], w[2 * i + 1]);
-            w[i] = _mm512_max_ps(_mm512_mask_blend_ps(0xCCCC, a, b), _mm512_shuffle_ps::<0b01_00_11_10>(a, b));
-        }
-        _mm512_max_ps(_mm512_shuffle_ps::<0b10_00_10_00>(w[0], w[1]), _mm512_shuffle_ps::<0b11_01_11_01>(w[0], w[1]))
     })
 }
 
@@ -86,28 +80,23 @@ pub fn sums256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
     })
 }
 
-/// [`maxima512`] on two registers a vector.
+/// [`max512`] on two registers a vector.
 #[inline(always)]
-pub fn maxima256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
-    hw!({
-        let mut folded = [_mm256_setzero_ps(); 2];
-        for half in 0..2 {
-            let mut w = [_mm256_setzero_ps(); 8];
-            for i in 0..8 {
-                let a = v[8 * half + HALF_ORDER[i]];
-                w[i] = _mm256_max_ps(a[0], a[1]);
-            }
-            for i in 0..4 {
-                let (a, b) = (w[2 * i], w[2 * i + 1]);
-                w[i] = _mm256_max_ps(_mm256_blend_ps::<0xF0>(a, b), _mm256_permute2f128_ps::<0x21>(a, b));
-            }
-            for i in 0..2 {
-                let (a, b) = (w[2 * i], w[2 * i + 1]);
-                w[i] = _mm256_max_ps(_mm256_blend_ps::<0xCC>(a, b), _mm256_shuffle_ps::<0b01_00_11_10>(a, b));
-            }
-            let (a, b) = (w[0], w[1]);
-            folded[half] = _mm256_max_ps(_mm256_shuffle_ps::<0b10_00_10_00>(a, b), _mm256_shuffle_ps::<0b11_01_11_01>(a, b));
+pub fn max256<const D: usize>(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+    if D == 8 {
+        return hw!([_mm256_max_ps(a[0], a[1]), _mm256_max_ps(b[0], b[1])]);
+    }
+    [fold256::<D>(a[0], b[0]), fold256::<D>(a[1], b[1])]
+}
+
+#[inline(always)]
+fn fold256<const D: usize>(a: __m256, b: __m256) -> __m256 {
+    hw!(match D {
+        4 => _mm256_max_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)),
+        2 => _mm256_max_ps(_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b)),
+        _ => {
+            let low = _mm256_blend_ps::<0xAA>(a, _mm256_moveldup_ps(b));
+            _mm256_max_ps(low, _mm256_blend_ps::<0xAA>(_mm256_movehdup_ps(a), b))
         }
-        folded
     })
 }
