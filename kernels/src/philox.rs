@@ -37,6 +37,22 @@ impl Exponential {
     /// The numbers of elements `first` to `first + 15`.
     #[inline(always)]
     pub fn at<S: Simd>(&self, s: S, first: u64) -> S::F32 {
+        let mut numbers = [0.0; 16];
+        self.write(s, first, &mut numbers);
+        s.load(&numbers)
+    }
+
+    /// [`Exponential::at`], out of line: it is long, and has many callers.
+    #[inline(never)]
+    fn write<S: Simd>(&self, s: S, first: u64, numbers: &mut [f32; 16]) {
+        s.vectorize(
+            #[inline(always)]
+            || s.store(self.draw(s, first), numbers),
+        );
+    }
+
+    #[inline(always)]
+    fn draw<S: Simd>(&self, s: S, first: u64) -> S::F32 {
         let turn = |element: u64| if element < self.threads { 0 } else { element / self.threads };
         // Neighbours mostly share their turn; 16 of them see at most two.
         let (round, next) = (turn(first), turn(first + 15));

@@ -1,7 +1,7 @@
 //! The maxima of fixed blocks of a row, in one pass, and what they prove: a bound that at least k maxima reach is reached by at least k
 //! elements.
 
-use super::first_max::Summary;
+use super::first_max::{Summary, holds_nan};
 use super::key::{ascending_to_value, value_to_ascending};
 use super::vectors;
 use crate::element::Element;
@@ -15,95 +15,79 @@ pub const fn maxima_len(n: usize, block: usize) -> usize {
     n.div_ceil(block).next_multiple_of(16)
 }
 
-/// Writes the maximum of each block (NaN not counted), and -inf up to a multiple of 16 blocks. One pass; whether the row holds a NaN
-/// is found out where `nan` asks for it.
+/// Writes the maximum of each block (NaN not counted), and -inf up to a multiple of 16 blocks. One pass; a second one looks for a NaN
+/// if `nan` asks for it.
 #[inline(never)]
 pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Summary {
-    s.vectorize(
+    let max = s.vectorize(
         #[inline(always)]
-        || {
-            if nan { pass::<S, T, BLOCK, true>(s, row, maxima) } else { pass::<S, T, BLOCK, false>(s, row, maxima) }
-        },
-    )
+        || pass::<S, T, BLOCK>(s, row, maxima),
+    );
+    Summary::new(max, nan && holds_nan(s, row))
 }
 
 #[inline(always)]
-fn pass<S: Simd, T: Element, const BLOCK: usize, const NAN: bool>(s: S, row: &[T], maxima: &mut [f32]) -> Summary {
+fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let lowest = s.splat(f32::NEG_INFINITY);
-    let mut numbers = s.eq(lowest, lowest);
-    let mut max = lowest;
+    let mut max = s.splat(f32::NEG_INFINITY);
     let (blocks, rest) = row.as_chunks::<BLOCK>();
     let (groups, last) = blocks.as_chunks::<16>();
     let (full, end) = maxima.split_at_mut(16 * groups.len());
-    for (group, tops) in groups.iter().zip(full.as_chunks_mut::<16>().0) {
-        let mut sixteen = Sixteen::<S, T, BLOCK, NAN> { s, blocks: group, numbers };
-        let top = sixteen.one(0);
-        numbers = sixteen.numbers;
+    for (blocks, tops) in groups.iter().zip(full.as_chunks_mut::<16>().0) {
+        let top = Sixteen { s, blocks }.one(0);
         max = s.max(top, max);
         s.store(top, tops);
     }
     let mut tops = [f32::NEG_INFINITY; 16];
     for (top, block) in tops.iter_mut().zip(last.iter().map(|block| &block[..]).chain([rest])) {
-        let mut best = lowest;
+        let mut best = s.splat(f32::NEG_INFINITY);
         vectors(
             block.len(),
             #[inline(always)]
-            |span| {
-                let v = span.load(s, block, T::NEG_INFINITY);
-                numbers = s.both(numbers, s.eq(v, v));
-                best = s.max(v, best);
-            },
+            |span| best = s.max(span.load(s, block, T::NEG_INFINITY), best),
         );
         *top = s.reduce_max(best);
     }
-    let unfinished = last.len() + usize::from(!rest.is_empty());
-    if unfinished > 0 {
+    if last.len() + rest.len() > 0 {
         end[..16].copy_from_slice(&tops);
     }
-    Summary::new(s.reduce_max(s.max(s.load(&tops), max)), NAN && s.mask_bits(numbers) != u16::MAX)
+    s.reduce_max(s.max(s.load(&tops), max))
 }
 
 /// The maxima of 16 blocks by a tree of folds, depth first, so that few vectors are alive at a time.
-struct Sixteen<'a, S: Simd, T, const BLOCK: usize, const NAN: bool> {
+struct Sixteen<'a, S: Simd, T, const BLOCK: usize> {
     s: S,
     blocks: &'a [[T; BLOCK]; 16],
-    /// Where no NaN was seen.
-    numbers: S::Mask,
 }
 
-impl<S: Simd, T: Element, const BLOCK: usize, const NAN: bool> Sixteen<'_, S, T, BLOCK, NAN> {
+impl<S: Simd, T: Element, const BLOCK: usize> Sixteen<'_, S, T, BLOCK> {
     #[inline(always)]
-    fn one(&mut self, lane: usize) -> S::F32 {
+    fn one(&self, lane: usize) -> S::F32 {
         let (a, b) = (self.two(lane), self.two(lane + 1));
         self.s.fold_max::<1>(a, b)
     }
     #[inline(always)]
-    fn two(&mut self, lane: usize) -> S::F32 {
+    fn two(&self, lane: usize) -> S::F32 {
         let (a, b) = (self.four(lane), self.four(lane + 2));
         self.s.fold_max::<2>(a, b)
     }
     #[inline(always)]
-    fn four(&mut self, lane: usize) -> S::F32 {
+    fn four(&self, lane: usize) -> S::F32 {
         let (a, b) = (self.eight(lane), self.eight(lane + 4));
         self.s.fold_max::<4>(a, b)
     }
     #[inline(always)]
-    fn eight(&mut self, lane: usize) -> S::F32 {
+    fn eight(&self, lane: usize) -> S::F32 {
         let (a, b) = (self.block(lane), self.block(lane + 8));
         self.s.fold_max::<8>(a, b)
     }
     /// NaN not counted: it is the first argument of a maximum.
     #[inline(always)]
-    fn block(&mut self, lane: usize) -> S::F32 {
+    fn block(&self, lane: usize) -> S::F32 {
         let s = self.s;
         let mut top = s.splat(f32::NEG_INFINITY);
         for sixteen in self.blocks[lane].as_chunks::<16>().0 {
-            let v = T::load(s, sixteen);
-            if NAN {
-                self.numbers = s.both(self.numbers, s.eq(v, v));
-            }
-            top = s.max(v, top);
+            top = s.max(T::load(s, sixteen), top);
         }
         top
     }

@@ -30,41 +30,44 @@ impl Summary {
 /// Elements of a chunk: long enough for the reduction at its end not to count, short enough to be looked through again.
 const CHUNK: usize = 4096;
 
-/// The first maximum of a row, as logits count, and where it is: 0 if the row holds nothing but NaN and -inf. Whether it holds a NaN is
-/// found out where `nan` asks for it.
-#[inline(always)]
-pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
-    if nan { search::<S, T, true>(s, row) } else { search::<S, T, false>(s, row) }
+/// Whether the row holds a NaN: one pass.
+#[inline(never)]
+pub fn holds_nan<S: Simd, T: Element>(s: S, row: &[T]) -> bool {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut numbers = s.eq(s.splat(0.0), s.splat(0.0));
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |span| {
+                    let v = span.load(s, row, T::NEG_INFINITY);
+                    numbers = s.both(numbers, s.eq(v, v));
+                },
+            );
+            s.mask_bits(numbers) != u16::MAX
+        },
+    )
 }
 
+/// The first maximum of a row, as logits count, and where it is: 0 if the row holds nothing but NaN and -inf. A second pass looks for
+/// a NaN if `nan` asks for it.
 #[inline(always)]
-fn search<S: Simd, T: Element, const NAN: bool>(s: S, row: &[T]) -> (usize, Summary) {
-    let lowest = s.splat(f32::NEG_INFINITY);
+pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
     let mut best = (0, f32::NEG_INFINITY);
-    let mut numbers = s.eq(lowest, lowest);
     let mut max = f32::NEG_INFINITY;
     for (i, chunk) in row.chunks(CHUNK).enumerate() {
-        let mut tops = [lowest; 8];
+        let mut tops = [s.splat(f32::NEG_INFINITY); 8];
         let (eights, rest) = chunk.as_chunks::<128>();
         for eight in eights {
             for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
-                let v = T::load(s, sixteen);
-                if NAN {
-                    numbers = s.both(numbers, s.eq(v, v));
-                }
-                *top = s.max(v, *top);
+                *top = s.max(T::load(s, sixteen), *top);
             }
         }
         vectors(
             rest.len(),
             #[inline(always)]
-            |span| {
-                let v = span.load(s, rest, T::NEG_INFINITY);
-                if NAN {
-                    numbers = s.both(numbers, s.eq(v, v));
-                }
-                tops[0] = s.max(v, tops[0]);
-            },
+            |span| tops[0] = s.max(span.load(s, rest, T::NEG_INFINITY), tops[0]),
         );
         for half in [4, 2, 1] {
             for i in 0..half {
@@ -78,7 +81,7 @@ fn search<S: Simd, T: Element, const NAN: bool>(s: S, row: &[T]) -> (usize, Summ
             best = (i * CHUNK, top);
         }
     }
-    let summary = Summary::new(max, s.mask_bits(numbers) != u16::MAX);
+    let summary = Summary::new(max, nan && holds_nan(s, row));
     (position(s, row, best.0, summary.max), summary)
 }
 

@@ -159,16 +159,7 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     /// `a >> N`, zeros shifted in.
     fn shr<const N: u32>(self, a: Self::I32) -> Self::I32;
     /// The high and the low halves of `a * b`, as unsigned numbers.
-    #[inline(always)]
-    fn mul_wide(self, a: Self::I32, b: u32) -> (Self::I32, Self::I32) {
-        let (mut low, mut high) = ([0; 16], [0; 16]);
-        self.store_i32(a, &mut low);
-        for i in 0..16 {
-            let product = u64::from(low[i] as u32) * u64::from(b);
-            (high[i], low[i]) = ((product >> 32) as i32, product as i32);
-        }
-        (self.load_i32(&high), self.load_i32(&low))
-    }
+    fn mul_wide(self, a: Self::I32, b: u32) -> (Self::I32, Self::I32);
     /// The larger, as signed numbers.
     fn max_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// `a > b`, as signed numbers.
@@ -235,18 +226,7 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
 
     /// Half of each, by maxima, in one: of every 2 D lanes the first D hold the greater of the lane of `a` and the one D further on,
     /// none of them a NaN, the others the same of `b`. D is 1, 2, 4 or 8.
-    #[inline(always)]
-    fn fold_max<const D: usize>(self, a: Self::F32, b: Self::F32) -> Self::F32 {
-        let (mut x, mut y, mut z) = ([0.0; 16], [0.0; 16], [0.0; 16]);
-        self.store(a, &mut x);
-        self.store(b, &mut y);
-        for i in 0..16 {
-            let from = if i & D == 0 { &x } else { &y };
-            let (low, high) = (from[i & !D], from[i | D]);
-            z[i] = if low > high { low } else { high };
-        }
-        self.load(&z)
-    }
+    fn fold_max<const D: usize>(self, a: Self::F32, b: Self::F32) -> Self::F32;
 
     /// The maximum of the lanes, as signed numbers.
     #[inline(always)]

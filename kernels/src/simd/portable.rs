@@ -27,7 +27,9 @@ impl Default for Portable {
 
 /// Round-to-odd sum of eight products and addends, rounded once to `f32`: a product of two `f32` is exact in `f64`, and an odd
 /// last bit marks what the 53-bit sum lost, so that the second rounding sees the right side of every tie.
-#[inline(always)]
+///
+/// Like everything long here it is a function of its own: this token needs no features of its caller, and the code stays small.
+#[inline(never)]
 fn fma8(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
     let (a, b, c) = (a.map(f64::from), b.map(f64::from), c.map(f64::from));
     let (a, b, c) = (f64x8::new(a), f64x8::new(b), f64x8::new(c));
@@ -236,6 +238,37 @@ impl Simd for Portable {
     fn dup_odd(self, v: f32x16) -> f32x16 {
         let a: [f32; 16] = cast(v);
         f32x16::new(core::array::from_fn(|i| a[i | 1]))
+    }
+    #[inline(never)]
+    fn compress(self, m: i32x16, v: i32x16, a: &mut [i32; 16]) -> usize {
+        let lanes: [i32; 16] = cast(v);
+        let (mut hits, mut n) = (self.mask_bits(m), 0);
+        while hits != 0 {
+            a[n] = lanes[hits.trailing_zeros() as usize];
+            hits &= hits - 1;
+            n += 1;
+        }
+        n
+    }
+    #[inline(never)]
+    fn mul_wide(self, a: i32x16, b: u32) -> (i32x16, i32x16) {
+        let (mut low, mut high): ([i32; 16], [i32; 16]) = (cast(a), [0; 16]);
+        for i in 0..16 {
+            let product = u64::from(low[i] as u32) * u64::from(b);
+            (high[i], low[i]) = ((product >> 32) as i32, product as i32);
+        }
+        (cast(high), cast(low))
+    }
+    #[inline(never)]
+    fn fold_max<const D: usize>(self, a: f32x16, b: f32x16) -> f32x16 {
+        let (a, b): ([f32; 16], [f32; 16]) = (cast(a), cast(b));
+        let mut out = [0.0; 16];
+        for i in 0..16 {
+            let from = if i & D == 0 { &a } else { &b };
+            let (low, high) = (from[i & !D], from[i | D]);
+            out[i] = if low > high { low } else { high };
+        }
+        cast(out)
     }
     #[inline(always)]
     fn exchange<const D: usize>(self, v: i32x16) -> i32x16 {
