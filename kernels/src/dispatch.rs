@@ -93,6 +93,9 @@ pub enum Level {
     /// AVX-512 VNNI.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Avx512Vnni(crate::simd::Avx512Vnni),
+    /// AVX-512 VNNI with tiles on AMX.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx512Amx(crate::simd::Avx512Amx),
     /// NEON.
     #[cfg(target_arch = "aarch64")]
     Neon(crate::simd::Neon),
@@ -112,6 +115,8 @@ impl Level {
             Isa::Avx512 => crate::simd::Avx512::new().map(Level::Avx512),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512Vnni => crate::simd::Avx512Vnni::new().map(Level::Avx512Vnni),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx512Amx => crate::simd::Avx512Amx::new().map(Level::Avx512Amx),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => crate::simd::Neon::new().map(Level::Neon),
             #[cfg(target_arch = "aarch64")]
@@ -122,7 +127,7 @@ impl Level {
 
     /// The best level of this processor.
     pub fn detect() -> Level {
-        const BEST_FIRST: [Isa; 5] = [Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon];
+        const BEST_FIRST: [Isa; 6] = [Isa::Avx512Amx, Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon];
         BEST_FIRST.into_iter().find_map(Level::new).unwrap_or(Level::Portable(Portable::new()))
     }
 
@@ -159,6 +164,14 @@ impl Level {
             ),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Level::Avx512Vnni(s) => match K::DOT {
+                true => s.vectorize(
+                    #[inline(always)]
+                    || kernel.run(s),
+                ),
+                false => Level::Avx512(s.without_dot()).run(kernel),
+            },
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Level::Avx512Amx(s) => match K::DOT {
                 true => s.vectorize(
                     #[inline(always)]
                     || kernel.run(s),
@@ -235,7 +248,9 @@ fn detect() -> u32 {
     // 7.EBX: AVX512F 16, DQ 17, BW 30, VL 31; XCR0: opmask 5, ZMM_Hi256 6, Hi16_ZMM 7. 7.ECX: VNNI 11.
     let avx512 = avx2 && has(seven.ebx, &[16, 17, 30, 31]) && has(enabled, &[5, 6, 7]);
     let vnni = avx512 && has(seven.ecx, &[11]);
-    [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni)]
+    // 7.EDX: AMX-TILE 24, AMX-INT8 25; XCR0: configuration 17, tiles 18. The operating system is asked last, and only then.
+    let amx = vnni && has(seven.edx, &[24, 25]) && has(enabled, &[17, 18]) && crate::simd::permitted();
+    [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni), (amx, Isa::Avx512Amx)]
         .into_iter()
         .map(|(has, isa)| if has { isa.bit() } else { 0 })
         .sum()

@@ -20,7 +20,9 @@ pub use portable::Portable;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub use x86::{Avx2, Avx512, Avx512Vnni};
+pub(crate) use x86::permitted;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub use x86::{Avx2, Avx512, Avx512Amx, Avx512Vnni};
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -250,6 +252,8 @@ pub trait Dot: Simd {
     type Quad: bytemuck::Pod;
     /// 16 columns of four weights as [`Dot::load_weights`] reads them.
     type Weights: Copy;
+    /// What [`Dot::tile_unit`] gives.
+    type Unit: TileUnit;
 
     /// Four activations in the form that this token reads.
     fn pack_quad(self, x: [i8; 4]) -> Self::Quad;
@@ -266,9 +270,50 @@ pub trait Dot: Simd {
     fn start(self, column_sums: Self::I32) -> Self::I32;
     /// `acc[n] += sum over i of x[i] * w[n][i]`
     fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
+    /// The unit that multiplies blocks of rows by panels, where there is one; its activations are bytes as they are.
+    #[inline(always)]
+    fn tile_unit(self) -> Option<Self::Unit> {
+        None
+    }
     /// Asks for a line that will be read soon.
     #[inline(always)]
     fn prefetch(self, _line: &[i8; 64]) {}
+}
+
+/// Rows of packed activations for a [`TileUnit`].
+#[derive(Clone, Copy, Debug)]
+pub struct TileBlock<'a> {
+    /// From the first row on.
+    pub x: &'a [u64],
+    /// Words from row to row.
+    pub pitch: usize,
+    /// At most 32.
+    pub rows: usize,
+    /// 64 elements of K each.
+    pub steps: usize,
+}
+
+/// A unit that multiplies whole tiles: up to 32 rows by two panels at once.
+pub trait TileUnit: Copy {
+    /// To be called before [`TileUnit::multiply`] with blocks of that many rows, at most 32.
+    fn configure(self, rows: usize);
+    /// `to[row][v] = sum over k of x[row][k] * w[v][k]`, for one or two panels.
+    fn multiply<const NV: usize>(self, block: TileBlock<'_>, w: [&[[i8; 64]]; NV], to: &mut [[i32; 16]]);
+    /// To be called after the last block.
+    fn release(self);
+}
+
+/// No unit.
+impl TileUnit for core::convert::Infallible {
+    fn configure(self, _rows: usize) {
+        match self {}
+    }
+    fn multiply<const NV: usize>(self, _block: TileBlock<'_>, _w: [&[[i8; 64]]; NV], _to: &mut [[i32; 16]]) {
+        match self {}
+    }
+    fn release(self) {
+        match self {}
+    }
 }
 
 /// [`Dot::stage`] of a token that reads weights of 16 bits.

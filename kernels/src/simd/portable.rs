@@ -283,6 +283,7 @@ impl Dot for Portable {
     type W = [[i16x16; 2]; 2];
     type Quad = [i16; 4];
     type Weights = [i16; 64];
+    type Unit = core::convert::Infallible;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {

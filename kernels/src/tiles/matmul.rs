@@ -11,7 +11,7 @@ use super::rows::PackedRows;
 use super::{gemv::gemv, int8::tile};
 use crate::dispatch::{Isa, Kernel};
 use crate::pack::Panels;
-use crate::simd::{Dot, Simd};
+use crate::simd::{Dot, Simd, TileUnit};
 use core::ops::Range;
 
 /// Where finished accumulators go: 16 columns of one row at a time.
@@ -54,6 +54,10 @@ impl<O: Sink> Kernel for Matmul<'_, O> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let rows = self.x.rows();
+        match s.tile_unit() {
+            Some(unit) if suits_unit(rows, self.weights.k()) => return self.on_unit(s, unit),
+            _ => {}
+        }
         match S::ISA {
             // Few rows: the tile that leaves fewer of them idle.
             Isa::Avx512Vnni | Isa::Avx512Amx => match rows > 32 || rows.next_multiple_of(6) < rows.next_multiple_of(4) {
@@ -64,6 +68,46 @@ impl<O: Sink> Kernel for Matmul<'_, O> {
             Isa::Avx2 | Isa::Portable => Tiled::<O, 4, 1, 512>(self).run(s),
             Isa::Neon | Isa::NeonDot => Tiled::<O, 4, 1, 1024>(self).run(s),
         }
+    }
+}
+
+/// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and a small product takes less
+/// than the setting up.
+#[inline(always)]
+const fn suits_unit(rows: usize, k: usize) -> bool {
+    rows >= 4 && rows * k >= 640
+}
+
+impl<O: Sink> Matmul<'_, O> {
+    /// On the unit for tiles: pairs of panels by blocks of rows, whole sums at once.
+    #[inline(always)]
+    fn on_unit<S: Dot>(self, s: S, unit: S::Unit) {
+        let Matmul { x, weights, panels, words, mut sink } = self;
+        let parked: &mut [[i32; 16]] = bytemuck::cast_slice_mut(&mut words[..PARKED * 8]);
+        let mut configured = 0;
+        for panel in panels.clone().step_by(2) {
+            let count = (panels.end - panel).min(2);
+            for first in (0..x.rows()).step_by(PARKED / 2) {
+                let end = x.rows().min(first + PARKED / 2);
+                for row in (first..end).step_by(32) {
+                    let block = x.block(row..end.min(row + 32));
+                    if core::mem::replace(&mut configured, block.rows) != block.rows {
+                        unit.configure(block.rows);
+                    }
+                    let to = &mut parked[(row - first) * count..];
+                    match count {
+                        2 => unit.multiply(block, [weights.panel(panel), weights.panel(panel + 1)], to),
+                        _ => unit.multiply(block, [weights.panel(panel)], to),
+                    }
+                }
+                for row in first..end {
+                    for v in 0..count {
+                        sink.put(s, row, panel + v, s.load_i32(&parked[(row - first) * count + v]));
+                    }
+                }
+            }
+        }
+        unit.release();
     }
 }
 

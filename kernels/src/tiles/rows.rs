@@ -3,7 +3,7 @@
 //! A tile reads every row once for each NV panels, so the form is made once, for all panels. Row by row it is a vector loop.
 
 use crate::dispatch::Kernel;
-use crate::simd::Dot;
+use crate::simd::{Dot, TileBlock};
 
 /// Rows of int8 activations, each contiguous, `stride` apart.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,13 @@ impl<'a> PackedRows<'a> {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Some of the rows, for a unit that multiplies tiles.
+    #[inline(always)]
+    pub(super) fn block(&self, rows: core::ops::Range<usize>) -> TileBlock<'a> {
+        let x = &self.words[rows.start * self.pitch..];
+        TileBlock { x, pitch: self.pitch, rows: rows.len(), steps: self.quads / 16 }
     }
 
     /// The quads of a row.

@@ -3,7 +3,7 @@
 use crate::common::{Random, levels};
 use crate::lanes::{ROUNDS, compare, get_i32, int, lanes};
 use tilekern_kernels::dispatch::Kernel;
-use tilekern_kernels::simd::Dot;
+use tilekern_kernels::simd::{Dot, TileBlock, TileUnit};
 
 struct Integers<'a>(&'a [[i32; 16]; 2]);
 
@@ -172,4 +172,57 @@ fn staged_weights_are_the_same_and_rows_interleave() {
             assert_eq!(columns, std::array::from_fn(|at| w[0][at % 4 * 16 + at / 4]), "{level:?}");
         }
     }
+}
+
+struct Tiled<'a> {
+    x: &'a [u64],
+    rows: usize,
+    steps: usize,
+    w: &'a [[[i8; 64]; 32]; 2],
+}
+
+impl Kernel for Tiled<'_> {
+    type Output = Option<[Vec<[i32; 16]>; 2]>;
+
+    /// Two panels at once, then one; `None` without a unit.
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let Tiled { x, rows, steps, w } = self;
+        let (mut two, mut one) = (vec![[7; 16]; 64], vec![[7; 16]; 32]);
+        let unit = s.tile_unit()?;
+        let block = TileBlock { x, pitch: 17, rows, steps };
+        unit.configure(rows);
+        unit.multiply(block, [&w[0], &w[1]], &mut two);
+        unit.multiply(block, [&w[1]], &mut one);
+        unit.release();
+        Some([two, one])
+    }
+}
+
+#[test]
+fn tiles_are_exact() {
+    let mut random = Random(9);
+    let mut covered = vec![];
+    for round in 0..ROUNDS / 10 {
+        let (rows, steps) = (1 + round % 32, 1 + round % 2);
+        let x: Vec<i8> = (0..17 * 8 * 32).map(|_| if round < 40 { -128 } else { random.int8() }).collect();
+        let w: [[[i8; 64]; 32]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| random.int8())));
+        let words: Vec<u64> = x.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes.map(|b: i8| b as u8))).collect();
+        let sum = |row: usize, v: usize, n: usize| -> i32 {
+            (0..64 * steps).map(|k| i32::from(x[row * 17 * 8 + k]) * i32::from(w[v][k / 4][4 * n + k % 4])).sum()
+        };
+        for level in levels() {
+            let Some([two, one]) = level.run(Tiled { x: &words, rows, steps, w: &w }) else { continue };
+            covered.push(level.isa().name());
+            for row in 0..rows {
+                for n in 0..16 {
+                    let found = [two[2 * row][n], two[2 * row + 1][n], one[row][n]];
+                    assert_eq!(found, [sum(row, 0, n), sum(row, 1, n), sum(row, 1, n)], "{rows} rows, {steps} steps: {row}, {n}");
+                }
+            }
+            assert!(two[2 * rows..].iter().chain(&one[rows..]).all(|&sums| sums == [7; 16]), "rows behind the last");
+        }
+    }
+    covered.dedup();
+    println!("tile units: {}", if covered.is_empty() { "none here, so none was tested".into() } else { covered.join(" ") });
 }

@@ -351,6 +351,7 @@ impl<const DOT: bool> Dot for Token<DOT> {
     type W = [int8x16_t; 4];
     type Quad = [i8; 4];
     type Weights = [i8; 64];
+    type Unit = core::convert::Infallible;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {

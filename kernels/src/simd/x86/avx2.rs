@@ -383,6 +383,7 @@ impl Dot for Avx2 {
     type W = [I; 2];
     type Quad = [i16; 4];
     type Weights = [i16; 64];
+    type Unit = core::convert::Infallible;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {

@@ -1,23 +1,30 @@
-//! AVX-512 (F, BW, DQ, VL), without and with VNNI: the logical vector is one register.
+//! AVX-512 (F, BW, DQ, VL), without and with VNNI, and with AMX beside it: the logical vector is one register.
 
 // `hw!` may stand inside `hw!`.
 #![allow(unused_unsafe)]
 
+use super::amx::Amx;
 use super::folds;
 use crate::dispatch::Isa;
 use crate::simd::{Dot, Simd, widen};
 use core::arch::x86_64::*;
 
-/// AVX-512 F, BW, DQ and VL, and VNNI where `VNNI` holds.
+/// AVX-512 F, BW, DQ and VL, and what `UNIT` names: nothing, VNNI, or VNNI and AMX.
 #[derive(Clone, Copy, Debug)]
-pub struct Token<const VNNI: bool>(());
+pub struct Token<const UNIT: u8>(());
+
+const PLAIN: u8 = 0;
+const VNNI: u8 = 1;
+const AMX: u8 = 2;
 
 /// AVX-512 F, BW, DQ and VL.
-pub type Avx512 = Token<false>;
+pub type Avx512 = Token<PLAIN>;
 /// AVX-512 F, BW, DQ, VL and VNNI.
-pub type Avx512Vnni = Token<true>;
+pub type Avx512Vnni = Token<VNNI>;
+/// AVX-512 F, BW, DQ, VL and VNNI, and AMX-INT8 for tiles.
+pub type Avx512Amx = Token<AMX>;
 
-impl<const VNNI: bool> Token<VNNI> {
+impl<const UNIT: u8> Token<UNIT> {
     /// The token, where this processor has the instruction set.
     #[inline]
     pub fn new() -> Option<Self> {
@@ -26,7 +33,7 @@ impl<const VNNI: bool> Token<VNNI> {
 
     /// The token that promises less.
     #[inline(always)]
-    pub(crate) fn without_dot(self) -> Token<false> {
+    pub(crate) fn without_dot(self) -> Avx512 {
         Token(())
     }
 }
@@ -53,16 +60,20 @@ fn first(n: usize) -> __mmask16 {
     ((1u32 << n) - 1) as u16
 }
 
-impl<const VNNI: bool> Simd for Token<VNNI> {
+impl<const UNIT: u8> Simd for Token<UNIT> {
     type F32 = __m512;
     type I32 = __m512i;
     type Mask = __mmask16;
 
-    const ISA: Isa = if VNNI { Isa::Avx512Vnni } else { Isa::Avx512 };
+    const ISA: Isa = match UNIT {
+        PLAIN => Isa::Avx512,
+        VNNI => Isa::Avx512Vnni,
+        _ => Isa::Avx512Amx,
+    };
 
     #[inline(always)]
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
-        if VNNI { hw!(vnni(f)) } else { hw!(plain(f)) }
+        if UNIT == PLAIN { hw!(plain(f)) } else { hw!(vnni(f)) }
     }
 
     #[inline(always)]
@@ -329,11 +340,12 @@ impl<const VNNI: bool> Simd for Token<VNNI> {
 }
 
 /// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
-impl Dot for Token<true> {
+impl Dot for Avx512Vnni {
     type X = __m512i;
     type W = __m512i;
     type Quad = [u8; 4];
     type Weights = [i8; 64];
+    type Unit = core::convert::Infallible;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
@@ -370,11 +382,12 @@ impl Dot for Token<true> {
 }
 
 /// `vpmaddwd` on the even and the odd bytes, widened in their lanes.
-impl Dot for Token<false> {
+impl Dot for Avx512 {
     type X = [__m512i; 2];
     type W = [__m512i; 2];
     type Quad = [i16; 4];
     type Weights = [i16; 64];
+    type Unit = core::convert::Infallible;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
@@ -425,5 +438,59 @@ impl Dot for Token<false> {
             let acc = _mm512_add_epi32(acc, _mm512_madd_epi16(x[0], w[0]));
             _mm512_add_epi32(acc, _mm512_madd_epi16(x[1], w[1]))
         })
+    }
+}
+
+/// Tiles take signed bytes, so the offset of `vpdpbusd` is added when a quad is read: products that the tiles do not do are bound by the
+/// reading of the weights.
+impl Dot for Avx512Amx {
+    type X = __m512i;
+    type W = __m512i;
+    type Quad = [i8; 4];
+    type Weights = [i8; 64];
+    type Unit = Amx;
+
+    #[inline(always)]
+    fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {
+        x
+    }
+    #[inline(always)]
+    fn splat_quad(self, x: &[i8; 4]) -> __m512i {
+        self.splat_i32(i32::from_le_bytes(x.map(|v| v as u8)) ^ 0x8080_8080_u32 as i32)
+    }
+    #[inline(always)]
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], _words: &'a mut [u64]) -> [&'a [[i8; 64]]; NV] {
+        w
+    }
+    #[inline(always)]
+    fn load_weights(self, w: &[i8; 64]) -> __m512i {
+        self.vnni().weights(w)
+    }
+    #[inline(always)]
+    fn weights(self, w: &[i8; 64]) -> __m512i {
+        self.vnni().weights(w)
+    }
+    #[inline(always)]
+    fn start(self, column_sums: __m512i) -> __m512i {
+        self.vnni().start(column_sums)
+    }
+    #[inline(always)]
+    fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
+        self.vnni().dot(acc, x, w)
+    }
+    #[inline(always)]
+    fn tile_unit(self) -> Option<Amx> {
+        Some(Amx::of_detected())
+    }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        self.vnni().prefetch(line)
+    }
+}
+
+impl Avx512Amx {
+    #[inline(always)]
+    fn vnni(self) -> Avx512Vnni {
+        Token(())
     }
 }

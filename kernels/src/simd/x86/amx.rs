@@ -1,0 +1,161 @@
+//! The tile unit of AMX: blocks of 32 rows by 2 panels, through `asm!`, since its intrinsics are unstable.
+//!
+//! A panel of 16 columns, `[k / 4][16][4]`, is a stack of the unit's weight tiles: 16 quads of k are 1 KiB. `tdpbssd` multiplies signed by
+//! signed bytes, exactly. Nothing promises that tiles survive between two `asm!` blocks, so the loop over K lies inside one.
+
+use crate::simd::{TileBlock, TileUnit};
+use core::arch::asm;
+
+/// Proves AMX-TILE and AMX-INT8, and the permission of the operating system.
+#[derive(Clone, Copy, Debug)]
+pub struct Amx(());
+
+impl Amx {
+    /// Only for the token whose detection asked for AMX.
+    #[inline(always)]
+    pub(super) fn of_detected() -> Amx {
+        Amx(())
+    }
+}
+
+/// Whether the operating system lets this process use the tiles, asked once in [`crate::dispatch`].
+#[cfg(target_os = "linux")]
+pub(crate) fn permitted() -> bool {
+    const ARCH_PRCTL: usize = 158;
+    const ARCH_REQ_XCOMP_PERM: usize = 0x1023;
+    const XFEATURE_XTILEDATA: usize = 18;
+    let status: isize;
+    // SAFETY: the call takes two numbers and touches no memory; the kernel overwrites rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") ARCH_PRCTL => status,
+            in("rdi") ARCH_REQ_XCOMP_PERM, in("rsi") XFEATURE_XTILEDATA,
+            out("rcx") _, out("r11") _, options(nostack)
+        );
+    }
+    status == 0
+}
+
+/// Elsewhere nobody is known who could be asked.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn permitted() -> bool {
+    false
+}
+
+/// Palette 1: tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 weights.
+#[repr(C, align(64))]
+struct Config {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    column_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+/// The loop over K of one or two tiles of rows by one or two panels. `$lines` asks for weights that come.
+macro_rules! multiply {
+    ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $to:ident) => {{
+        let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
+        let (first, second) = ($w[0].as_ptr(), $w[$w.len() - 1].as_ptr());
+        // SAFETY: the token proves the unit and `multiply` the sizes: 64 bytes of each row and 1 KiB of each panel for every step are
+        // read, 16 sums for each row and panel written. A request for a line touches no memory.
+        unsafe {
+            asm!(
+                $zero,
+                "2:",
+                $body,
+                ".set line, 0",
+                ".rept 16",
+                "prefetcht0 [{b0} + 4096 + line]",
+                "prefetcht0 [{b1} + 4096 + line]",
+                ".set line, line + 64",
+                ".endr",
+                "add {a0}, 64",
+                "add {a1}, 64",
+                "add {b0}, 1024",
+                "add {b1}, 1024",
+                "dec {n}",
+                "jnz 2b",
+                "# the sums of the lower rows: {lower}",
+                $store,
+                a0 = inout(reg) x => _, a1 = inout(reg) x.wrapping_add(16 * pitch) => _,
+                b0 = inout(reg) first => _, b1 = inout(reg) second => _,
+                n = inout(reg) $block.steps => _, pa = in(reg) pitch, s = in(reg) 64usize,
+                c = in(reg) $to.as_mut_ptr(), lower = inout(reg) $to.as_mut_ptr().wrapping_add(16 * $w.len()) => _,
+                pc = in(reg) 64 * $w.len(),
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack)
+            );
+        }
+    }};
+}
+
+impl TileUnit for Amx {
+    #[inline(always)]
+    fn configure(self, rows: usize) {
+        let (upper, lower) = (rows.min(16) as u8, rows.saturating_sub(16).max(1) as u8);
+        let mut config = Config { palette: 1, start_row: 0, reserved: [0; 14], column_bytes: [0; 16], rows: [0; 16] };
+        config.column_bytes[..8].fill(64);
+        config.rows[..8].copy_from_slice(&[upper, upper, lower, lower, upper, lower, 16, 16]);
+        // SAFETY: the token proves the unit; the instruction reads 64 bytes.
+        unsafe { asm!("ldtilecfg [{}]", in(reg) &config, options(nostack, readonly, preserves_flags)) };
+    }
+
+    #[inline(always)]
+    fn multiply<const NV: usize>(self, block: TileBlock<'_>, w: [&[[i8; 64]]; NV], to: &mut [[i32; 16]]) {
+        const { assert!(NV == 1 || NV == 2) };
+        let (rows, steps) = (block.rows, block.steps);
+        assert!((1..=32).contains(&rows) && steps >= 1 && to.len() >= rows * NV);
+        assert!((rows - 1) * block.pitch + 8 * steps <= block.x.len());
+        for v in 0..NV {
+            assert!(w[v].len() >= 16 * steps);
+        }
+        match (rows > 16, NV) {
+            (true, 2) => multiply!(
+                "tilezero tmm0; tilezero tmm1; tilezero tmm2; tilezero tmm3",
+                "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
+                 tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7
+                 tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
+                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1
+                 tilestored [{lower} + {pc}*1], tmm2; tilestored [{lower} + {pc}*1 + 64], tmm3",
+                block,
+                w,
+                to
+            ),
+            (true, _) => multiply!(
+                "tilezero tmm0; tilezero tmm2",
+                "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
+                 tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6",
+                "tilestored [{c} + {pc}*1], tmm0; tilestored [{lower} + {pc}*1], tmm2",
+                block,
+                w,
+                to
+            ),
+            (false, 2) => multiply!(
+                "tilezero tmm0; tilezero tmm1",
+                "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
+                 tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7",
+                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1",
+                block,
+                w,
+                to
+            ),
+            (false, _) => multiply!(
+                "tilezero tmm0",
+                "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6",
+                "tilestored [{c} + {pc}*1], tmm0",
+                block,
+                w,
+                to
+            ),
+        }
+    }
+
+    #[inline(always)]
+    fn release(self) {
+        // SAFETY: the token proves the unit.
+        unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
+    }
+}
