@@ -5,7 +5,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilekern::ops::{ApplyTopKTopPMinP, Exponential, Multinomial, Noise, PostSample, TopKTopPSample};
+use tilekern::ops::{
+    ApplyTopKTopP, ApplyTopKTopPMinP, Exponential, Multinomial, Noise, PostSample, TopKTopPSample, TopKTopPSampleV1,
+};
 use tilekern::{Error, Host, Run, Scratch, Tensor, TensorMut};
 
 struct Counting;
@@ -80,10 +82,26 @@ fn draw(number: usize, host: &Host, weights: &mut [f32], out: &mut [i64], scratc
     host.run(call, scratch)
 }
 
+/// The first version of the choice.
+fn choose(number: usize, host: &Host, logits: &[f32], q: &[f32], chosen: &mut [i64], scratch: &mut [u8]) -> Result<(), Error> {
+    let (top_k, top_p) = ([0, 3, number as i32, -1], [number as f32 / 99.0; 4]);
+    let mut call = TopKTopPSampleV1::new(
+        Tensor::new([4, V], logits)?,
+        Tensor::new([4], &top_k)?,
+        Tensor::new([4], &top_p)?,
+        TensorMut::new([4], chosen)?,
+    );
+    call.q = (number % 3 > 0).then_some(Tensor::new([4, V], q)?);
+    host.run(call, scratch)
+}
+
 /// The filters that write rows.
 fn filter(number: usize, host: &Host, rows: &[f32], out: &mut [f32], scratch: &mut [u8]) -> Result<(), Error> {
     let (k, p) = ([-1, 0, 3, number as i32], [number as f32 / 100.0; 4]);
     let (k, p) = (Tensor::new([4], &k)?, Tensor::new([4], &p)?);
+    let mut call = ApplyTopKTopP::new(Tensor::new([4, V], rows)?, TensorMut::new([4, V], &mut *out)?);
+    (call.k, call.p) = (Some(k), Some(p));
+    host.run(call, scratch)?;
     let mut call = ApplyTopKTopPMinP::new(Tensor::new([4, V], rows)?, k, p, TensorMut::new([4, V], out)?);
     call.min_p = (number % 2 == 0).then_some(p);
     host.run(call, scratch)
@@ -106,6 +124,7 @@ fn main() {
     }
     for number in 0..CALLS / 100 {
         draw(number, &host, &mut weights, &mut idx, &mut scratch).unwrap();
+        choose(number, &host, &logits, &q, &mut chosen, &mut scratch).unwrap();
         filter(number, &host, &weights, &mut select, &mut scratch).unwrap();
         sum += idx.iter().sum::<i64>();
     }

@@ -217,6 +217,21 @@ typedef struct tk_model_options {
   size_t tokenizer_bytes;
 } tk_model_options;
 
+/// Makes every logit -inf that top-k or top-p drops, and copies the others. T is f32, f16 or bf16; tensors `[B]` may also be `[B,1]`; p
+/// and k are not both NULL.
+typedef struct tk_apply_top_k_top_p_args {
+  /// sizeof(tk_apply_top_k_top_p_args)
+  size_t struct_size;
+  /// T[B,V]
+  const struct tk_tensor *logits;
+  /// ? T[B]: the mass that top-p keeps.
+  const struct tk_tensor *p;
+  /// ? i32[B]: how many top-k keeps, with all equals of the last; <= 0 or >= V for all.
+  const struct tk_tensor *k;
+  /// T[B,V]
+  const struct tk_tensor *out;
+} tk_apply_top_k_top_p_args;
+
 /// Keeps of every row of descending probabilities what top-k, top-p and min-p leave. T is f32, f16 or bf16; tensors `[B]` may also be
 /// `[B,1]`.
 typedef struct tk_apply_top_k_top_p_min_p_args {
@@ -643,6 +658,33 @@ typedef struct tk_top_k_top_p_sample_args {
   const struct tk_tensor *generator;
 } tk_top_k_top_p_sample_args;
 
+/// The first version of tk_top_k_top_p_sample: top-p keeps one token more where a sum is exactly p, and what it keeps is normalised
+/// again. T is f32, f16 or bf16; tensors `[B]` may also be `[B,1]`.
+typedef struct tk_top_k_top_p_sample_v1_args {
+  /// sizeof(tk_top_k_top_p_sample_v1_args)
+  size_t struct_size;
+  /// T[B,V]
+  const struct tk_tensor *logits;
+  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, 1024) the row goes without.
+  const struct tk_tensor *top_k;
+  /// T[B]: the mass that top-p keeps; outside (0,1) the row goes without.
+  const struct tk_tensor *top_p;
+  /// ? f32[B,V]: noise, by place in the row's list.
+  const struct tk_tensor *q;
+  /// 1e-8: added to the noise of q.
+  double eps;
+  /// false: whether to write logits_top_kp_select.
+  bool is_need_logits;
+  /// 32; without effect.
+  int64_t top_k_guess;
+  /// i64[B]: the chosen tokens.
+  const struct tk_tensor *logits_select_idx;
+  /// ? f32[B,V]: the logits of the kept tokens, -inf elsewhere.
+  const struct tk_tensor *logits_top_kp_select;
+  /// ? u8[B], bits: 1 a NaN was seen, 2 a +inf was seen, 4 nothing to choose from.
+  const struct tk_tensor *row_status;
+} tk_top_k_top_p_sample_v1_args;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -722,6 +764,17 @@ int32_t tk_model_encode(const struct tk_model *model,
                         int32_t *ids,
                         size_t capacity,
                         size_t *count);
+
+/// The workspace of tk_apply_top_k_top_p, in bytes.
+int32_t tk_apply_top_k_top_p_workspace_size(struct tk_context *context,
+                                            const struct tk_apply_top_k_top_p_args *args,
+                                            size_t *bytes);
+
+/// Filters of logits.
+int32_t tk_apply_top_k_top_p(struct tk_context *context,
+                             const struct tk_apply_top_k_top_p_args *args,
+                             void *workspace,
+                             size_t workspace_bytes);
 
 /// The workspace of tk_apply_top_k_top_p_min_p, in bytes.
 int32_t tk_apply_top_k_top_p_min_p_workspace_size(struct tk_context *context,
@@ -915,6 +968,17 @@ int32_t tk_top_k_top_p_sample(struct tk_context *context,
                               void *workspace,
                               size_t workspace_bytes);
 
+/// The workspace of tk_top_k_top_p_sample_v1, in bytes.
+int32_t tk_top_k_top_p_sample_v1_workspace_size(struct tk_context *context,
+                                                const struct tk_top_k_top_p_sample_v1_args *args,
+                                                size_t *bytes);
+
+/// The choice of the next token, first version.
+int32_t tk_top_k_top_p_sample_v1(struct tk_context *context,
+                                 const struct tk_top_k_top_p_sample_v1_args *args,
+                                 void *workspace,
+                                 size_t workspace_bytes);
+
 /// major << 16 | minor << 8 | patch
 uint32_t tk_version(void);
 
@@ -934,6 +998,8 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_row_sampling), 1.0, 0, 1.0, 0.0, 0 }
 #define TK_MODEL_OPTIONS_INIT \
   { sizeof(tk_model_options), TK_F32, TK_I8, NULL, 0 }
+#define TK_APPLY_TOP_K_TOP_P_ARGS_INIT \
+  { sizeof(tk_apply_top_k_top_p_args), NULL, NULL, NULL, NULL }
 #define TK_APPLY_TOP_K_TOP_P_MIN_P_ARGS_INIT \
   { sizeof(tk_apply_top_k_top_p_min_p_args), NULL, NULL, NULL, NULL, NULL }
 #define TK_ATTENTION_ARGS_INIT \
@@ -974,5 +1040,7 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_store_kv_cache_args), NULL, NULL, NULL, NULL, NULL }
 #define TK_TOP_K_TOP_P_SAMPLE_ARGS_INIT \
   { sizeof(tk_top_k_top_p_sample_args), NULL, NULL, NULL, NULL, NULL, 1e-8, false, 32, 1024, true, TK_POST_SAMPLE_Q, NULL, NULL, NULL, NULL, NULL, NULL }
+#define TK_TOP_K_TOP_P_SAMPLE_V1_ARGS_INIT \
+  { sizeof(tk_top_k_top_p_sample_v1_args), NULL, NULL, NULL, NULL, 1e-8, false, 32, NULL, NULL, NULL }
 
 #endif // TILEKERN_H

@@ -64,6 +64,11 @@ fn filters() {
 }
 
 #[test]
+fn sampling_v1() {
+    passes("sampling_v1.c", C);
+}
+
+#[test]
 fn decoding() {
     passes_with("decoding.c", C, Some(&common::root().join("../assets/default.tkm")));
 }
@@ -83,7 +88,7 @@ fn valgrind() {
         println!("skipped: no valgrind here");
         return;
     }
-    for file in ["conventions.c", "sampling.c", "drawing.c", "filters.c"] {
+    for file in ["conventions.c", "sampling.c", "drawing.c", "filters.c", "sampling_v1.c"] {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["-q", "--error-exitcode=9"]).arg(compile(file, "c17", Link::Static));
         succeed(&mut valgrind);

@@ -1,6 +1,7 @@
 //! The host: SIMD kernels over the caller's memory and the caller's threads.
 
 mod activations;
+mod apply_top_k_top_p;
 mod apply_top_k_top_p_min_p;
 mod attention;
 mod decoder_layer;
@@ -21,6 +22,7 @@ mod rms_norm;
 mod rope_table;
 mod store_kv_cache;
 mod top_k_top_p_sample;
+mod top_k_top_p_sample_v1;
 mod weight;
 
 use crate::backend::Backend;

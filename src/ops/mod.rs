@@ -4,6 +4,9 @@
 pub(crate) mod check;
 mod heads;
 
+mod apply_top_k_top_p;
+pub use apply_top_k_top_p::ApplyTopKTopP;
+
 mod apply_top_k_top_p_min_p;
 pub use apply_top_k_top_p_min_p::ApplyTopKTopPMinP;
 
@@ -42,6 +45,9 @@ pub use exponential::Exponential;
 mod multinomial;
 pub(crate) use multinomial::Draws;
 pub use multinomial::{Multinomial, Weight};
+
+mod top_k_top_p_sample_v1;
+pub use top_k_top_p_sample_v1::TopKTopPSampleV1;
 
 mod dequant_transpose;
 pub use dequant_transpose::{DequantRopeTranspose, DequantTranspose};

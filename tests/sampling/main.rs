@@ -3,8 +3,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod apply_top_k_top_p;
 mod apply_top_k_top_p_min_p;
 mod examples;
 mod exponential;
 mod multinomial;
 mod statistics;
+mod top_k_top_p_sample_v1;

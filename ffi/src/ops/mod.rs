@@ -1,5 +1,6 @@
 //! One file for each family of operations: the struct that C fills, its defaults, and the two functions.
 
+mod apply_top_k_top_p;
 mod apply_top_k_top_p_min_p;
 mod attention;
 mod decoder_layer;
@@ -17,3 +18,4 @@ mod rms_norm;
 mod rope_table;
 mod store_kv_cache;
 mod top_k_top_p_sample;
+mod top_k_top_p_sample_v1;

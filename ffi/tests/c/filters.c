@@ -60,7 +60,52 @@ static void sorted_probabilities(void) {
   CHECK_STATUS(min_p(&args), 161002);
 }
 
+static int filter(const tk_apply_top_k_top_p_args *args) {
+  size_t bytes = 0;
+  int status = tk_apply_top_k_top_p_workspace_size(&context, args, &bytes);
+  if (status != 0) return status;
+  CHECK(bytes + 64 <= sizeof memory);
+  memset(workspace(), 0xA5, bytes);
+  return tk_apply_top_k_top_p(&context, args, workspace(), bytes);
+}
+
+/* 0.5 of four equals keeps the last two, 0.51 the last three, 0 the last; k = 2 keeps all equals. */
+static void logits_in_their_places(void) {
+  static const float expected[B * V] = {-INFINITY, -INFINITY, 0, 0, -INFINITY, 0, 0, 0, -INFINITY, -INFINITY, -INFINITY, 0, 0, 0, 0, 0};
+  static const int64_t nothing[2] = {0, V}, none[1] = {0};
+  float logits[B * V] = {0}, p[B] = {0.5f, 0.51f, 0, 1}, out[B * V];
+  int32_t k[B] = {2, 0, 4, -3};
+  tk_tensor logits_tensor = tensor(logits, matrix, 2, TK_F32), p_tensor = tensor(p, column, 1, TK_F32);
+  tk_tensor k_tensor = tensor(k, column, 2, TK_I32), out_tensor = tensor(out, matrix, 2, TK_F32);
+  tk_apply_top_k_top_p_args args = TK_APPLY_TOP_K_TOP_P_ARGS_INIT;
+  size_t bytes = 1;
+  CHECK(args.struct_size == sizeof args && args.p == NULL && args.k == NULL);
+  CHECK_STATUS(filter(&args), 161001);
+  says("logits: ");
+  args.logits = &logits_tensor, args.out = &out_tensor;
+  CHECK_STATUS(filter(&args), 161001);
+  says("p: ");
+  args.k = &k_tensor;
+  CHECK_STATUS(filter(&args), 0);
+  CHECK(memcmp(out, logits, sizeof out) == 0);
+  args.p = &p_tensor;
+  CHECK_STATUS(filter(&args), 0);
+  CHECK(memcmp(out, expected, sizeof out) == 0);
+  k_tensor.dtype = TK_I64;
+  CHECK_STATUS(filter(&args), 161002);
+  says("k: expected i32, found i64 (161002)");
+  k_tensor.dtype = TK_I32, out_tensor.dtype = TK_BF16;
+  CHECK_STATUS(filter(&args), 161002);
+  says("out: expected f32, found bf16 (161002)");
+  out_tensor.dtype = TK_F32, logits_tensor.shape = out_tensor.shape = nothing, p_tensor.shape = k_tensor.shape = none;
+  k_tensor.rank = 1;
+  CHECK_STATUS(tk_apply_top_k_top_p_workspace_size(&context, &args, &bytes), 0);
+  CHECK(bytes == 0);
+  CHECK_STATUS(tk_apply_top_k_top_p(&context, &args, NULL, 0), 0);
+}
+
 int main(void) {
+  logits_in_their_places();
   sorted_probabilities();
   return 0;
 }

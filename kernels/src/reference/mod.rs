@@ -1,20 +1,24 @@
 //! The scalar definition of every kernel, operation for operation in the order of the vector body: what the tests compare bits
 //! with. Written to be read, not to be fast.
 
+mod apply;
 mod attention;
 mod int8;
 mod keep_prefix;
+pub use apply::*;
 pub use attention::{attention, dot};
 pub use int8::int8_dot;
 pub mod math;
 mod multinomial;
 mod philox;
 mod rows;
+mod sample_v1;
 mod sampling;
 pub use keep_prefix::*;
 pub use multinomial::*;
 pub use philox::*;
 pub use rows::*;
+pub use sample_v1::*;
 pub use sampling::*;
 
 /// `sum + lost`, where `lost` is what a rounded `sum` left out, rounded to odd: of the two neighbours in 53 bits the one with the

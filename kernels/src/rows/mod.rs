@@ -60,6 +60,9 @@ pub use race::Noise;
 mod sample;
 pub use sample::{Choice, Middle, Sample, Stages, Workspace, status, workspace_maxima};
 
+mod sample_v1;
+pub use sample_v1::{MAX_K, SampleV1};
+
 mod project;
 pub use project::Project;
 
@@ -68,6 +71,9 @@ pub use divide::Divide;
 
 mod exponential;
 pub use exponential::Exponentials;
+
+mod apply;
+pub use apply::{ApplyTopKTopP, apply_len};
 
 mod keep_prefix;
 pub use keep_prefix::{KeepPrefix, Prefix};

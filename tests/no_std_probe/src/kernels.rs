@@ -81,6 +81,7 @@ macro_rules! per_dtype {
                 first_max: rows::FirstMax<'static, $t>;
                 top_k_16: rows::TopK<'static, $t, 16>;
                 top_k_64: rows::TopK<'static, $t, 64>;
+                sample_v1: rows::SampleV1<'static, $t>;
                 sample: rows::Sample<'static, $t>;
                 rms_norm: rows::RmsNorm<'static, $t>;
                 rms_norm_quant: rows::RmsNormQuant<'static, $t>;
@@ -89,6 +90,7 @@ macro_rules! per_dtype {
                 dequant_residual: rows::DequantResidual<'static, $t>;
                 dequant_residual_rms_norm_quant: rows::DequantResidualRmsNormQuant<'static, $t>;
                 exponentials: rows::Exponentials<'static, $t>;
+                apply_top_k_top_p: rows::ApplyTopKTopP<'static, $t>;
                 keep_prefix: rows::KeepPrefix<'static, $t>;
                 narrow: rows::Narrow<'static, $t>;
                 project: rows::Project<'static, $t>;

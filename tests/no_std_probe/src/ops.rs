@@ -34,6 +34,7 @@ macro_rules! per_dtype {
             use super::*;
 
             instantiate! {
+                top_k_top_p_sample_v1: ops::TopKTopPSampleV1<'static, Serially, $t>;
                 top_k_top_p_sample: ops::TopKTopPSample<'static, Serially, $t>;
                 rms_norm: ops::RmsNorm<'static, Serially, $t>;
                 rms_norm_quant: ops::RmsNormQuant<'static, Serially, $t>;
@@ -43,6 +44,7 @@ macro_rules! per_dtype {
                 embedding_lookup: ops::EmbeddingLookup<'static, Serially, $t>;
                 exponential: ops::Exponential<'static, Serially, $t>;
                 multinomial: ops::Multinomial<'static, Serially, $t>;
+                apply_top_k_top_p: ops::ApplyTopKTopP<'static, Serially, $t>;
                 apply_top_k_top_p_min_p: ops::ApplyTopKTopPMinP<'static, Serially, $t>;
                 attention: ops::Attention<'static, Serially, $t>;
                 decoder_layer: ops::DecoderLayer<'static, Serially, $t, $t>;

@@ -1,0 +1,68 @@
+//! Top-k and top-p on logits.
+
+use crate::args::Args;
+use crate::context::tk_context;
+use crate::enter::{self, Job, Operation};
+use crate::tensor::{Dtype, per_float, read, read_optional, tk_tensor, write};
+use core::ffi::c_void;
+use tilekern::{Element, Error, ops};
+
+/// Makes every logit -inf that top-k or top-p drops, and copies the others. T is f32, f16 or bf16; tensors `[B]` may also be `[B,1]`; p
+/// and k are not both NULL.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct tk_apply_top_k_top_p_args<'a> {
+    /// sizeof(tk_apply_top_k_top_p_args)
+    struct_size: usize,
+    /// T[B,V]
+    logits: Option<&'a tk_tensor>,
+    /// ? T[B]: the mass that top-p keeps.
+    p: Option<&'a tk_tensor>,
+    /// ? i32[B]: how many top-k keeps, with all equals of the last; <= 0 or >= V for all.
+    k: Option<&'a tk_tensor>,
+    /// T[B,V]
+    out: Option<&'a tk_tensor>,
+}
+
+// SAFETY: `struct_size` comes first, this is the first size, and a C program assigns NULL or tensors.
+unsafe impl Args for tk_apply_top_k_top_p_args<'_> {
+    const INIT: Self = Self { struct_size: size_of::<Self>(), logits: None, p: None, k: None, out: None };
+}
+
+fn apply<T: Element + Dtype>(a: &tk_apply_top_k_top_p_args<'_>, job: Job<'_>) -> Result<(), Error> {
+    job.answer(ops::ApplyTopKTopP {
+        logits: read::<T>("logits", a.logits)?,
+        p: read_optional("p", a.p)?,
+        k: read_optional("k", a.k)?,
+        out: write("out", a.out)?,
+    })
+}
+
+impl Operation for tk_apply_top_k_top_p_args<'_> {
+    fn call(&self, job: Job<'_>) -> Result<(), Error> {
+        per_float!("logits", self.logits, apply(self, job))
+    }
+}
+
+/// The workspace of tk_apply_top_k_top_p, in bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tk_apply_top_k_top_p_workspace_size(
+    context: *mut tk_context,
+    args: *const tk_apply_top_k_top_p_args<'_>,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    unsafe { enter::query(context, args, bytes) }
+}
+
+/// Filters of logits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tk_apply_top_k_top_p(
+    context: *mut tk_context,
+    args: *const tk_apply_top_k_top_p_args<'_>,
+    workspace: *mut c_void,
+    workspace_bytes: usize,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    unsafe { enter::run(context, args, workspace, workspace_bytes) }
+}

@@ -1,0 +1,343 @@
+//! What top-k and top-p leave of a row, each entry in its place: everything above a value, and of its equals all but the first few.
+//!
+//! Both cuts are values that a sum reaches, of ones from the top for k, of masses from the bottom for p, and both are found by digits of
+//! the value's bits: sums by digit, the digit in which the cut lies, the same within that digit. Equal values have equal masses, so
+//! where among equals the cut lies follows from their mass. Most elements are spared the digits: for k all below a bound that k elements
+//! reach, for p all below a value so low that they must be dropped, whose masses are summed 16 at a time.
+
+use super::blocks::{block_maxima, bound, maxima_len};
+use super::key::{ascending_to_value, value_to_ascending};
+use super::mass::{ONE, Total, mass};
+use super::{row_sum, vectors};
+use crate::dispatch::Kernel;
+use crate::element::Element;
+use crate::math::exp_not_positive;
+use crate::simd::{Dot, Simd};
+
+/// Elements of a block.
+const BLOCK: usize = 64;
+
+/// Numbers that a row of `n` elements needs to work in: its block maxima, and half as many.
+pub const fn apply_len(n: usize) -> usize {
+    let maxima = maxima_len(n, BLOCK);
+    maxima + maxima / 2
+}
+
+/// A row of ApplyTopKTopP.
+pub struct ApplyTopKTopP<'a, T> {
+    /// At least one element.
+    pub row: &'a [T],
+    /// How many top-k keeps, with all equals of the last; the length of the row, or more, for all.
+    pub k: usize,
+    /// Top-p; NaN for none.
+    pub p: f32,
+    /// As long as the row.
+    pub output: &'a mut [T],
+    /// As long as [`apply_len`] says; need not be initialised.
+    pub work: &'a mut [f32],
+}
+
+/// What stays: all above `value`, and its equals but the first `skip`.
+#[derive(Clone, Copy)]
+struct Kept {
+    value: f32,
+    skip: usize,
+}
+
+/// Values in their order: NaN as -inf, -0 as +0.
+#[inline(always)]
+fn ordered<S: Simd>(s: S, v: S::F32) -> S::F32 {
+    s.add(s.max(v, s.splat(f32::NEG_INFINITY)), s.splat(0.0))
+}
+
+/// Bits that order as values do, for [`ordered`] values.
+#[inline(always)]
+fn ascending<S: Simd>(s: S, v: S::F32) -> S::I32 {
+    let bits = s.bits(v);
+    let negative = s.gt_i32(s.splat_i32(0), bits);
+    s.select_i32(negative, s.xor(bits, s.splat_i32(-1)), s.xor(bits, s.splat_i32(i32::MIN)))
+}
+
+/// Where a sum is reached.
+struct Reached {
+    value: f32,
+    /// The sum of all smaller values.
+    before: u64,
+    /// The sum of its equals.
+    equals: u64,
+}
+
+/// The first value, from below, at which the sum of weights is `enough`; none if it never is. Values below `floor` weigh `before`.
+#[inline(always)]
+fn reach<S: Simd, T: Element>(
+    s: S,
+    row: &[T],
+    floor: f32,
+    mut before: u64,
+    weigh: impl Fn(S::F32) -> [u64; 16],
+    enough: impl Fn(u64) -> bool,
+) -> Option<Reached> {
+    let floor = s.splat(floor);
+    let (mut known, mut found, mut equals) = (0i32, 0i32, 0);
+    for (shift, bits) in [(21, 11), (10, 11), (0, 10)] {
+        let mut sums = [0u64; 2048];
+        let digit = (1usize << bits) - 1;
+        let (mask, prefix) = (s.splat_i32(known), s.splat_i32(found));
+        vectors(
+            row.len(),
+            #[inline(always)]
+            |span| {
+                let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+                let order = ascending(s, v);
+                let here = s.both(s.le(floor, v), s.eq_i32(s.and(order, mask), prefix));
+                let mut hits = u32::from(s.mask_bits(here)) & ((1 << span.len) - 1);
+                if hits != 0 {
+                    let mut orders = [0; 16];
+                    s.store_i32(order, &mut orders);
+                    let weights = weigh(v);
+                    while hits != 0 {
+                        let lane = hits.trailing_zeros() as usize;
+                        hits &= hits - 1;
+                        sums[orders[lane] as u32 as usize >> shift & digit] += weights[lane];
+                    }
+                }
+            },
+        );
+        let first = sums.iter().position(
+            #[inline(always)]
+            |&sum| {
+                let within = enough(before + sum);
+                if within {
+                    equals = sum;
+                } else {
+                    before += sum;
+                }
+                within
+            },
+        )?;
+        found |= ((first as u32) << shift) as i32;
+        known |= ((digit as u32) << shift) as i32;
+    }
+    // Back from the order that counts from below.
+    Some(Reached { value: ascending_to_value(found ^ i32::MIN), before, equals })
+}
+
+/// How many elements `holds` of.
+#[inline(always)]
+fn count<S: Simd, T: Element>(s: S, row: &[T], mut holds: impl FnMut(S::F32) -> S::Mask) -> usize {
+    let mut n = 0;
+    vectors(
+        row.len(),
+        #[inline(always)]
+        |span| {
+            let hits = s.mask_bits(holds(ordered(s, span.load(s, row, T::NEG_INFINITY))));
+            n += (u32::from(hits) & ((1 << span.len) - 1)).count_ones() as usize;
+        },
+    );
+    n
+}
+
+/// The k-th largest value.
+#[inline(never)]
+fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], folded: &mut [f32]) -> f32 {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let floor = bound(s, maxima, k, folded);
+            let below = row.len()
+                - count(
+                    s,
+                    row,
+                    #[inline(always)]
+                    |v| s.le(s.splat(floor), v),
+                );
+            let rank = (row.len() - k) as u64;
+            let reached = reach(
+                s,
+                row,
+                floor,
+                below as u64,
+                #[inline(always)]
+                |_| [1; 16],
+                #[inline(always)]
+                |sum| sum > rank,
+            );
+            reached.map_or(
+                floor,
+                #[inline(always)]
+                |reached| reached.value,
+            )
+        },
+    )
+}
+
+/// Probabilities of what top-k left.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Below it nothing has any.
+    least: f32,
+    max: f32,
+    sum: f32,
+}
+
+impl Share {
+    #[inline(always)]
+    fn exp<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
+        let e = exp_not_positive(s, s.sub(v, s.splat(self.max)));
+        s.select(s.le(s.splat(self.least), v), e, s.splat(0.0))
+    }
+
+    #[inline(always)]
+    fn of<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
+        s.div(self.exp(s, v), s.splat(self.sum))
+    }
+
+    #[inline(always)]
+    fn lanes<S: Simd>(&self, s: S, v: S::F32) -> [f32; 16] {
+        let mut lanes = [0.0; 16];
+        s.store(self.of(s, v), &mut lanes);
+        lanes
+    }
+
+    /// The smallest value whose probability is not 0: they do not fall where values rise.
+    #[inline(always)]
+    fn first_positive<S: Simd>(&self, s: S) -> f32 {
+        let (mut low, mut high) = (value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.max));
+        while i64::from(high) - i64::from(low) > 1 {
+            let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+            if self.lanes(s, s.splat(ascending_to_value(middle)))[0] > 0.0 { high = middle } else { low = middle }
+        }
+        ascending_to_value(high)
+    }
+}
+
+/// Whether a running sum, rounded once, is above t.
+#[inline(always)]
+fn is_above(mass: u64, t: f32) -> bool {
+    // The division is exact.
+    mass as f32 / ONE as f32 > t
+}
+
+/// What top-p leaves of the elements from `least` on, 0 < p; `max` is finite.
+#[inline(never)]
+fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -> Kept {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut share = Share { least, max, sum: 1.0 };
+            let sum = row_sum(
+                s,
+                row.len(),
+                #[inline(always)]
+                |span| share.exp(s, ordered(s, span.load(s, row, T::NEG_INFINITY))),
+            );
+            share.sum = sum as f32;
+            if t == 0.0 {
+                return Kept { value: share.first_positive(s).max(least), skip: 0 };
+            }
+            // All below it together have less than t: one part in 10^3 is more than the roundings of the function, a unit for each element more
+            // than those of masses.
+            let n = row.len() as f64;
+            let spare = (f64::from(t) - n / ONE) * f64::from(share.sum) / n;
+            let floor = if spare > 0.0 { (f64::from(max) + libm::log(spare) - 1e-3) as f32 } else { f32::NEG_INFINITY };
+            let mut low = Total::new(s);
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |span| {
+                    let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+                    // Behind a tail: exp(-inf) = 0.
+                    low.add(s, s.select(s.lt(v, s.splat(floor)), share.of(s, v), s.splat(0.0)));
+                },
+            );
+            let reached = reach(
+                s,
+                row,
+                floor,
+                low.get(s),
+                #[inline(always)]
+                |v| share.lanes(s, v).map(mass),
+                #[inline(always)]
+                |mass| is_above(mass, t),
+            );
+            let Some(Reached { value, before, equals }) = reached else { return last(s, row, max) };
+            let each = mass(share.lanes(s, s.splat(value))[0]);
+            // Equals up to the first whose running sum is above t.
+            let (mut low, mut high) = (0, equals / each.max(1));
+            while low < high {
+                let middle = (low + high) / 2;
+                if is_above(before + (middle + 1) * each, t) { high = middle } else { low = middle + 1 }
+            }
+            Kept { value, skip: low as usize }
+        },
+    )
+}
+
+/// The last of the largest.
+#[inline(always)]
+fn last<S: Simd, T: Element>(s: S, row: &[T], max: f32) -> Kept {
+    let equals = count(
+        s,
+        row,
+        #[inline(always)]
+        |v| s.eq(v, s.splat(max)),
+    );
+    Kept { value: max, skip: equals - 1 }
+}
+
+impl<T: Element> Kernel for ApplyTopKTopP<'_, T> {
+    type Output = ();
+    const DOT: bool = false;
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let ApplyTopKTopP { row, k, p, output, work } = self;
+        let all = Kept { value: f32::NEG_INFINITY, skip: 0 };
+        let (maxima, folded) = work.split_at_mut(maxima_len(row.len(), BLOCK));
+        let summary = block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+        let mut kept = all;
+        if k < row.len() {
+            kept.value = kth(s, row, k, maxima, folded);
+        }
+        let t = 1.0 - p;
+        if !summary.infinite && summary.max > f32::NEG_INFINITY {
+            if p <= 0.0 {
+                kept = last(s, row, summary.max);
+            } else if t >= 0.0 {
+                kept = nucleus(s, row, kept.value, summary.max, t);
+            }
+        }
+        copy(s, row, kept, output);
+    }
+}
+
+/// Copies what stays, bit for bit; -inf elsewhere.
+#[inline(always)]
+fn copy<S: Simd, T: Element>(s: S, row: &[T], kept: Kept, output: &mut [T]) {
+    if kept.value == f32::NEG_INFINITY {
+        output.copy_from_slice(row);
+        return;
+    }
+    let value = s.splat(kept.value);
+    let mut skip = kept.skip;
+    vectors(
+        row.len(),
+        #[inline(always)]
+        |span| {
+            let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+            let mut bits = u32::from(s.mask_bits(s.le(value, v)));
+            if skip > 0 {
+                let mut equals = u32::from(s.mask_bits(s.eq(value, v)));
+                while equals != 0 && skip > 0 {
+                    bits &= !(equals & equals.wrapping_neg());
+                    equals &= equals - 1;
+                    skip -= 1;
+                }
+            }
+            let (from, to) = (&row[span.at..span.at + span.len], &mut output[span.at..span.at + span.len]);
+            for i in 0..span.len {
+                to[i] = if bits >> i & 1 == 1 { from[i] } else { T::NEG_INFINITY };
+            }
+        },
+    );
+}

@@ -1,0 +1,208 @@
+//! One row of TopKTopPSampleV1: the filtered copy and the choice.
+//!
+//! Its stages are those of [`super::Sample`] with two differences. Top-p keeps an entry while the sum before it is at most p: sums are
+//! `f32`, so that is "below the next number above p". And what top-p leaves is normalised again: by its logits where top-k made the
+//! list, else by a softmax over the probabilities, whose sum runs over the row by index. What is too much for a list is sorted in
+//! `keys`.
+
+use super::blocks::block_maxima;
+use super::first_max::first_max;
+use super::key::{index_of, key, value_of};
+use super::mass::cut;
+use super::nucleus::{Nucleus, top_p};
+use super::race::{Noise, race, race_row};
+use super::row_sum;
+use super::sample::{Choice, Workspace, status};
+use super::select::top_k;
+use super::softmax::Weights;
+use super::survivors::{Above, pieces};
+use crate::dispatch::Kernel;
+use crate::element::Element;
+use crate::simd::{Dot, Simd};
+
+/// Elements of a block.
+const BLOCK: usize = 64;
+
+/// The largest k.
+pub const MAX_K: usize = 1024;
+
+/// A row of TopKTopPSampleV1.
+pub struct SampleV1<'a, T> {
+    /// Logits, at least one, at most 2^20.
+    pub row: &'a [T],
+    /// How many top-k keeps, at most [`MAX_K`] and the length of the row; 0 switches it off.
+    pub k: usize,
+    /// Top-p; outside (0,1) it is off.
+    pub p: f32,
+    /// How to choose.
+    pub noise: Noise<'a>,
+    /// Whether the status has to tell of a NaN.
+    pub nan: bool,
+    /// The logits of the kept tokens, -inf elsewhere; as long as the row.
+    pub filtered: Option<&'a mut [f32]>,
+    /// Memory to work in, as for [`super::Sample`].
+    pub work: Workspace<'a>,
+    /// As long as the row.
+    pub keys: &'a mut [u64],
+}
+
+impl<T: Element> Kernel for SampleV1<'_, T> {
+    type Output = Choice;
+    const DOT: bool = false;
+
+    #[inline(always)]
+    fn run<S: Dot>(mut self, s: S) -> Choice {
+        let (first, summary) = first_max(s, self.row, self.nan);
+        let empty = summary.max == f32::NEG_INFINITY;
+        let status = [(summary.nan, status::NAN), (summary.infinite, status::INFINITE), (empty, status::EMPTY)];
+        let status = status.into_iter().fold(
+            0,
+            #[inline(always)]
+            |bits, (holds, bit)| if holds { bits | bit } else { bits },
+        );
+        if empty {
+            if let Some(filtered) = &mut self.filtered {
+                filtered.fill(f32::NEG_INFINITY);
+            }
+            return Choice { token: 0, status };
+        }
+        if self.filtered.is_none() && matches!(self.noise, Noise::None) {
+            return Choice { token: first, status };
+        }
+        let on = self.p > 0.0 && self.p < 1.0;
+        let winner = match (self.k, on) {
+            (0, false) => self.whole(s, summary.max),
+            (0, true) => self.nucleus(s, summary.max),
+            _ => self.list(s, on),
+        };
+        // Without noise no stage removes the largest.
+        Choice { token: if matches!(self.noise, Noise::None) { first } else { winner }, status }
+    }
+}
+
+impl<T: Element> SampleV1<'_, T> {
+    /// No stage.
+    #[inline(always)]
+    fn whole<S: Simd>(&mut self, s: S, max: f32) -> usize {
+        self.copy(s, Above::ALL);
+        if matches!(self.noise, Noise::None) {
+            0
+        } else {
+            race_row(s, self.row, &Weights::of_row(s, self.row, max, true), &self.noise).0
+        }
+    }
+
+    /// Top-k, and top-p where it is on.
+    #[inline(always)]
+    fn list<S: Simd>(&mut self, s: S, on: bool) -> usize {
+        let Workspace { list, maxima } = &mut self.work;
+        block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
+        top_k::<S, T, BLOCK>(s, self.row, self.k, maxima, list);
+        let mut n = self.k;
+        if on {
+            let mut all = [0.0; MAX_K];
+            let probabilities = &mut all[..n];
+            probabilities.copy_from_slice(&list.values[..n]);
+            Weights::of_list(s, probabilities, true).apply(s, probabilities);
+            n = cut(probabilities, 0, self.p.next_up());
+        }
+        let (values, indices) = (&mut list.values[..n], &list.indices[..n]);
+        if let Some(filtered) = &mut self.filtered {
+            filtered.fill(f32::NEG_INFINITY);
+            for &index in indices {
+                filtered[index as usize] = self.row[index as usize].as_();
+            }
+        }
+        Weights::of_list(s, values, true).apply(s, values);
+        indices[race(s, values, &self.noise).0] as usize
+    }
+
+    /// Top-p alone.
+    #[inline(always)]
+    fn nucleus<S: Simd>(&mut self, s: S, max: f32) -> usize {
+        let Workspace { list, maxima } = &mut self.work;
+        block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
+        let found = top_p::<S, T, BLOCK>(s, self.row, self.p.next_up(), max, true, maxima, list);
+        let (above, first, n) = match found {
+            Nucleus::List(n, first) => {
+                let last = list.values[n - 1];
+                let ties = list.values[..n].iter().rev().take_while(|&&x| x == last).count();
+                (Above { value: last, ties }, first, n)
+            }
+            Nucleus::Above(above, first) => (above, first, 0),
+        };
+        self.copy(s, above);
+        if matches!(self.noise, Noise::None) {
+            return 0;
+        }
+        let second = self.second(s, &first, above, max);
+        let list = &mut self.work.list;
+        if n > 0 {
+            let values = &mut list.values[..n];
+            first.apply(s, values);
+            second.apply(s, values);
+            return list.indices[race(s, values, &self.noise).0] as usize;
+        }
+        let (row, keys) = (self.row, &mut *self.keys);
+        let mut n = 0;
+        pieces(
+            s,
+            row,
+            above,
+            list,
+            #[inline(always)]
+            |list, found| {
+                for i in 0..found {
+                    keys[n + i] = key(list.values[i], list.indices[i] as usize);
+                }
+                n += found;
+            },
+        );
+        keys[..n].sort_unstable();
+        let mut best = (0, f32::NEG_INFINITY);
+        let mut values = [0.0; MAX_K];
+        for (part, keys) in keys[..n].chunks(MAX_K).enumerate() {
+            let values = &mut values[..keys.len()];
+            for (value, &key) in values.iter_mut().zip(keys) {
+                *value = value_of(key);
+            }
+            first.apply(s, values);
+            second.apply(s, values);
+            let (place, score) = race(s, values, &self.noise.from(part * MAX_K));
+            if part == 0 || score > best.1 {
+                best = (index_of(keys[place]), score);
+            }
+        }
+        best.0
+    }
+
+    /// The softmax over the probabilities of what is kept.
+    #[inline(never)]
+    fn second<S: Simd>(&self, s: S, first: &Weights, mut above: Above, max: f32) -> Weights {
+        let top = first.of_one(s, max);
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let again = Weights::Shifted { max: top };
+                let sum = row_sum(
+                    s,
+                    self.row.len(),
+                    #[inline(always)]
+                    |span| {
+                        let v = super::key::clean(s, span.load(s, self.row, T::NEG_INFINITY));
+                        let kept = above.mask(s, v, span.len);
+                        s.select(kept, again.of(s, first.of(s, v)), s.splat(0.0))
+                    },
+                );
+                Weights::Softmax { max: top, sum: sum as f32 }
+            },
+        )
+    }
+
+    #[inline(always)]
+    fn copy<S: Simd>(&mut self, s: S, above: Above) {
+        if let Some(filtered) = &mut self.filtered {
+            above.copy(s, self.row, f32::NEG_INFINITY, filtered);
+        }
+    }
+}
