@@ -286,6 +286,22 @@ mod tests {
         assert!(chi < 25.9, "{chi} {counts:?}");
     }
 
+    /// Tokens 18 to 20 nats below the best, between two that have half each: a number of 24 bits has no value that falls on them. They
+    /// are drawn as often as they should be: 18 nats below twice in the first 271 223 520 counts, where 2.07 are expected. The counts are the
+    /// result of a search.
+    #[test]
+    fn unlikely_tokens_are_drawn() {
+        for (gap, counts) in
+            [(18.0f64, [259_545_263, 271_223_519]), (19.0, [259_545_263, 271_223_519]), (20.0, [271_223_519, 601_292_160])]
+        {
+            let probabilities = [0.5, (0.5 * libm::exp(-gap)) as f32, 0.5];
+            for count in counts {
+                assert_eq!(draw(&probabilities, 7, count), Some(1), "{gap}");
+                assert_ne!(draw(&probabilities, 7, count + 1), Some(1), "{gap}");
+            }
+        }
+    }
+
     #[test]
     fn a_row_without_mass_draws_nothing() {
         assert_eq!(draw(&[0.0, 0.0], 1, 2), None);

@@ -8,5 +8,6 @@ mod apply_top_k_top_p_min_p;
 mod examples;
 mod exponential;
 mod multinomial;
+mod reference;
 mod statistics;
 mod top_k_top_p_sample_v1;

@@ -1,7 +1,7 @@
 //! Draws follow the weights: chi-square over a million of them, and over pairs of draws that must not know each other.
 
 use crate::common::{Random, run};
-use tilekern::ops::{Exponential, Multinomial};
+use tilekern::ops::{Exponential, Multinomial, Noise, PostSample, TopKTopPSample};
 use tilekern::{Host, Isa, Rayon, Tensor, TensorMut};
 
 /// P(chi-square with `freedom` degrees > `x`) by the incomplete gamma function.
@@ -160,4 +160,132 @@ fn exponential_numbers_are_exponential() {
     const CELLS: usize = 1000;
     let cell = |&e: &f32| (((1.0 - (-2.0 * f64::from(e)).exp()) * CELLS as f64) as usize).min(CELLS - 1) as i64;
     follows("exponential", &counts(e.iter().map(cell), CELLS), &[1.0; CELLS]);
+}
+
+/// What is kept of a row.
+#[derive(Clone, Copy, Debug)]
+struct Stages {
+    k: i32,
+    p: f32,
+    min_p: f32,
+}
+
+/// How a call of TopKTopPSample draws.
+enum Draws<'a> {
+    /// With `q`, `[rows,V]`.
+    Given(&'a [f32]),
+    /// With one pair of the generator.
+    Generator(i64, i64),
+    /// With lines of seeds.
+    Lines(&'a [i64]),
+}
+
+/// The tokens of `rows` rows with the same logits.
+fn sampled(logits: &[f32], stages: Stages, rows: usize, draws: &Draws<'_>) -> Vec<i64> {
+    let v = logits.len();
+    let (k, p, min_p) = ([stages.k], [stages.p], [stages.min_p]);
+    let mut chosen = vec![-1; rows];
+    let pair = if let Draws::Generator(seed, offset) = *draws { [seed, offset] } else { [0; 2] };
+    // One row and its parameters, broadcast.
+    let mut call = TopKTopPSample::new(
+        Tensor::strided([rows, v], [0, 1], logits).unwrap(),
+        Tensor::strided([rows], [0], &k).unwrap(),
+        Tensor::strided([rows], [0], &p).unwrap(),
+        TensorMut::new([rows], &mut chosen).unwrap(),
+    );
+    call.min_ps = Some(Tensor::strided([rows], [0], &min_p).unwrap());
+    call.eps = 0.0;
+    call.post_sample = PostSample::MultiNomial;
+    match draws {
+        Draws::Given(q) => {
+            call.post_sample = PostSample::QSample;
+            call.q = Some(Noise::Exponential(Tensor::new([rows, v], q).unwrap()));
+        }
+        Draws::Generator(..) => call.generator = Some(Tensor::new([2], &pair).unwrap()),
+        Draws::Lines(lines) => call.q = Some(Noise::Seeds(Tensor::new([lines.len() / 2, 2], lines).unwrap())),
+    }
+    run(&Host::with(Isa::detect(), Rayon::new(2).unwrap()).unwrap(), call).unwrap();
+    chosen
+}
+
+/// The probabilities of the survivors, by sorting and sums of f64; 0 for the others.
+fn survivors(logits: &[f32], stages: Stages) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..logits.len()).collect();
+    order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+    order.truncate(if stages.k > 0 { stages.k as usize } else { logits.len() });
+    let e: Vec<f64> = order.iter().map(|&i| f64::from(logits[i]).exp()).collect();
+    let sum: f64 = e.iter().sum();
+    let (mut before, mut weights) = (0.0, vec![0.0; logits.len()]);
+    for (&i, e) in order.iter().zip(&e) {
+        if before < f64::from(stages.p) * sum && *e >= f64::from(stages.min_p) * f64::from(logits[order[0]]).exp() {
+            weights[i] = *e;
+        }
+        before += e;
+    }
+    weights
+}
+
+const STAGES: [Stages; 5] = [
+    Stages { k: 0, p: 1.0, min_p: 0.0 },
+    Stages { k: 12, p: 1.0, min_p: 0.0 },
+    Stages { k: 0, p: 0.8, min_p: 0.0 },
+    Stages { k: 0, p: 1.0, min_p: 0.1 },
+    Stages { k: 20, p: 0.9, min_p: 0.03 },
+];
+
+fn row() -> Vec<f32> {
+    let mut random = Random(21);
+    (0..40).map(|_| 3.0 * random.unit()).collect()
+}
+
+/// q-sampling with exponential q of the library's own.
+#[test]
+fn q_sampling_follows_the_survivors() {
+    let (logits, rows) = (row(), DRAWS / 10);
+    let mut q = vec![0.0f32; rows * logits.len()];
+    for stages in STAGES {
+        let mut counts = vec![0; logits.len()];
+        for part in 0..10 {
+            let mut call = Exponential::new(TensorMut::new([rows, logits.len()], &mut q).unwrap());
+            (call.seed, call.offset) = (31, 400 * part);
+            run(&Host::with(Isa::detect(), Rayon::new(2).unwrap()).unwrap(), call).unwrap();
+            sampled(&logits, stages, rows, &Draws::Given(&q)).iter().for_each(|&i| counts[i as usize] += 1);
+        }
+        follows(&format!("{stages:?}"), &counts, &survivors(&logits, stages));
+    }
+}
+
+/// The choice that draws for itself, all rows from one pair, or each from its own.
+#[test]
+fn multinomial_sampling_follows_the_survivors() {
+    let logits = row();
+    let lines: Vec<i64> = (0..2 * DRAWS as i64 / 4).map(|i| if i % 2 == 0 { 1000 + i } else { 0 }).collect();
+    for stages in STAGES {
+        let of = |tokens| counts(tokens, logits.len());
+        let drawn = sampled(&logits, stages, DRAWS, &Draws::Generator(41, 0));
+        follows(&format!("generator {stages:?}"), &of(drawn), &survivors(&logits, stages));
+        let drawn = sampled(&logits, stages, DRAWS / 4, &Draws::Lines(&lines));
+        follows(&format!("lines {stages:?}"), &of(drawn), &survivors(&logits, stages));
+    }
+}
+
+/// Rows that share a line share their noise; rows of one generator, and of neighbouring seeds, know nothing of each other.
+#[test]
+fn rows_of_a_generator_are_independent_and_rows_of_a_line_are_not() {
+    let logits: Vec<f32> = [0.1f32, 0.2, 0.3, 0.4].map(f32::ln).to_vec();
+    let stages = STAGES[0];
+    let expected: Vec<f64> = (0..16).map(|i| (i / 4 + 1) as f64 * (i % 4 + 1) as f64).collect();
+    let pairs = |tokens: &[i64]| counts(tokens.chunks_exact(2).map(|pair| 4 * pair[0] + pair[1]), 16);
+    let drawn = sampled(&logits, stages, DRAWS, &Draws::Generator(51, 0));
+    follows("neighbours of a generator", &pairs(&drawn), &expected);
+    let later = sampled(&logits, stages, DRAWS, &Draws::Generator(51, 12));
+    let both: Vec<i64> = drawn.iter().zip(&later).flat_map(|(&a, &b)| [a, b]).collect();
+    follows("calls 12 apart", &pairs(&both), &expected);
+    let lines: Vec<i64> = (0..DRAWS as i64 / 4).flat_map(|i| [i, 0]).collect();
+    let of_lines = sampled(&logits, stages, DRAWS / 4, &Draws::Lines(&lines));
+    follows("neighbouring seeds", &pairs(&of_lines), &expected);
+    // The last line serves the rows beyond.
+    let shared = sampled(&logits, stages, 1000, &Draws::Lines(&lines[..20]));
+    assert_eq!(shared[..10], of_lines[..10]);
+    assert!(shared[9..].iter().all(|&token| token == shared[9]));
 }
