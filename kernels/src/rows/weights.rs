@@ -5,13 +5,11 @@
 //! masses `round(w / sum * 2^52)`: integers, so blocks of any size have the same sums.
 
 use super::key::key;
+use super::mass::{ONE, Total, mass};
 use super::{Span, row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::philox::Exponential;
 use crate::simd::{Dot, Simd};
-
-/// 2^52
-const ONE: f64 = 4_503_599_627_370_496.0;
 
 /// What weights count as.
 #[inline(always)]
@@ -142,17 +140,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// Masses of the weights under a span, as exact integers.
+    /// The shares of the weights under a span, in [0,1].
     #[inline(always)]
-    fn masses<S: Simd>(&self, s: S, weights: &[f32], span: Span) -> [f64; 16] {
-        let w = s.mul(counted(s, span.load(s, weights, 0.0)), s.splat(self.scale));
-        let mut masses = [0.0; 16];
-        s.store(s.div(w, s.splat(self.sum)), &mut masses);
-        // Adding 2^52 rounds to an integer, half to even.
-        masses.map(
-            #[inline(always)]
-            |pr| (f64::from(pr) * ONE + ONE) - ONE,
-        )
+    fn of<S: Simd>(&self, s: S, weights: &[f32], span: Span) -> S::F32 {
+        s.div(s.mul(counted(s, span.load(s, weights, 0.0)), s.splat(self.scale)), s.splat(self.sum))
     }
 }
 
@@ -175,19 +166,13 @@ impl Kernel for BlockMasses<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         for (block, mass) in self.weights.chunks(self.block).zip(self.masses) {
-            // All sums stay below 2^53, where f64 is exact.
-            let mut lanes = [0.0; 16];
+            let mut total = Total::new(s);
             vectors(
                 block.len(),
                 #[inline(always)]
-                |span| {
-                    let masses = self.share.masses(s, block, span);
-                    for i in 0..16 {
-                        lanes[i] += masses[i];
-                    }
-                },
+                |span| total.add(s, self.share.of(s, block, span)),
             );
-            *mass = lanes.into_iter().sum::<f64>() as u64;
+            *mass = total.get(s);
         }
     }
 }
@@ -221,9 +206,10 @@ impl Kernel for Reaches<'_> {
         let mut at = 0;
         while at < self.weights.len() {
             let span = Span { at, len: 16.min(self.weights.len() - at) };
-            let masses = self.share.masses(s, self.weights, span);
-            for (i, mass) in masses[..span.len].iter().enumerate() {
-                before += *mass as u64;
+            let mut shares = [0.0; 16];
+            s.store(self.share.of(s, self.weights, span), &mut shares);
+            for (i, &share) in shares[..span.len].iter().enumerate() {
+                before += mass(share);
                 if running_sum(before) >= self.target {
                     return at + i;
                 }
