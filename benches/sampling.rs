@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tilekern::kernels::dispatch::{Kernel, Level};
 use tilekern::kernels::element::Element;
-use tilekern::kernels::rows::{FirstMax, TopK, maxima_len};
+use tilekern::kernels::rows::{FirstMax, List, TopK, list_len, maxima_len};
 use tilekern::kernels::simd::Dot;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
 use tilekern::{Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
@@ -35,15 +35,15 @@ impl<T: Element> Kernel for Floor<'_, T> {
     }
 }
 
-/// SplitMix64, summed to something bell-shaped of variance 1.
+/// SplitMix64, by Box and Muller's transformation.
 fn normal(state: &mut u64) -> f32 {
-    let unit = |state: &mut u64| {
+    let mut unit = || {
         *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
+        ((z ^ (z >> 31)) >> 40) as f32 / 16_777_216.0 + 3e-8
     };
-    (0..6).map(|_| unit(state)).sum::<f32>() * core::f32::consts::FRAC_1_SQRT_2
+    (-2.0 * unit().ln()).sqrt() * (std::f32::consts::TAU * unit()).cos()
 }
 
 struct Bench<'c> {
@@ -113,9 +113,11 @@ impl Bench<'_> {
 
     fn top_k<const BLOCK: usize>(&mut self, rows: &[f32], k: usize) {
         let (v, level) = (self.v, self.level);
-        let (mut maxima, mut keys, mut indices) = (vec![0.0; maxima_len(v)], vec![0; 4 * k.max(64)], vec![0; k]);
+        let (mut values, mut indices) = (vec![0.0; list_len(v)], vec![0; list_len(v)]);
+        let mut maxima = vec![0.0; maxima_len(v, BLOCK)];
         let mut run = |row: &[f32]| {
-            level.run(TopK::<f32, BLOCK> { row, k, maxima: &mut maxima, keys: &mut keys, indices: &mut indices });
+            let list = List { values: &mut values, indices: &mut indices };
+            level.run(TopK::<f32, BLOCK> { row, k, maxima: &mut maxima, list });
             indices[0]
         };
         let row = &rows[..v];

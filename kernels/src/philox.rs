@@ -13,6 +13,8 @@ use crate::simd::Simd;
 pub const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 /// What the key grows by from round to round.
 pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+/// The smallest exponential number: 2^-24.
+pub const SMALLEST: f32 = f32::EPSILON / 2.0;
 /// The most blocks of 256 threads.
 pub const BLOCKS: u64 = 78 * 8;
 
@@ -51,35 +53,41 @@ impl Exponential {
         );
     }
 
+    /// Whether `n` elements from `first` on have one turn, so that [`Exponential::of`] knows them.
+    #[inline(always)]
+    pub fn is_one_turn(&self, first: u64, n: u64) -> bool {
+        first / self.threads == (first + n.max(1) - 1) / self.threads
+    }
+
+    /// The numbers of elements `first + indices`, all of one turn.
+    #[inline(always)]
+    pub fn of<S: Simd>(&self, s: S, first: u64, indices: S::I32) -> S::F32 {
+        let round = first / self.threads;
+        let thread = (first - round * self.threads) as i32;
+        numbers(s, self.words(s, s.add_i32(indices, s.splat_i32(thread)), round))
+    }
+
     #[inline(always)]
     fn draw<S: Simd>(&self, s: S, first: u64) -> S::F32 {
         let turn = |element: u64| if element < self.threads { 0 } else { element / self.threads };
         // Neighbours mostly share their turn; 16 of them see at most two.
         let (round, next) = (turn(first), turn(first + 15));
-        let mut words = self.words(s, first, round);
+        let thread = |round: u64| s.add_i32(lanes(s), s.splat_i32(first.wrapping_sub(round * self.threads) as i32));
+        let mut words = self.words(s, thread(round), round);
         if next != round {
             let later = (next * self.threads - first) as i32;
             let is_later = s.gt_i32(lanes(s), s.splat_i32(later - 1));
-            words = s.select_i32(is_later, self.words(s, first, next), words);
+            words = s.select_i32(is_later, self.words(s, thread(next), next), words);
         }
-        // The nearest `f32` of the unsigned word, rounded once: halves are exact.
-        let (high, low) = (s.to_f32(s.shr::<16>(words)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
-        let word = s.fma(high, s.splat(65536.0), low);
-        // Zero is taken in, one is: the greatest words round up to it.
-        let u = s.fma(word, s.splat(f32::from_bits(0x2F80_0000)), s.splat(f32::from_bits(0x2F00_0000)));
-        let smallest = s.splat(f32::EPSILON / 2.0);
-        let below_one = s.lt(u, s.sub(s.splat(1.0), smallest));
-        s.select(below_one, s.sub(s.splat(0.0), math::log(s, u)), smallest)
+        numbers(s, words)
     }
 
-    /// The words of 16 elements, as if all had the turn `round`.
+    /// The words of 16 threads in the turn `round`. Threads are few: the high word of their number is 0.
     #[inline(always)]
-    fn words<S: Simd>(&self, s: S, first: u64, round: u64) -> S::I32 {
+    fn words<S: Simd>(&self, s: S, threads: S::I32, round: u64) -> S::I32 {
         let low = self.turn.wrapping_add(round / 4);
-        // Threads are few: the high word of their number is 0 wherever the element has this turn.
-        let thread = first.wrapping_sub(round * self.threads) as i32;
         let counter = [s.splat_i32(low as i32), s.splat_i32((low >> 32) as i32)];
-        let mut c = [counter[0], counter[1], s.add_i32(lanes(s), s.splat_i32(thread)), s.splat_i32(0)];
+        let mut c = [counter[0], counter[1], threads, s.splat_i32(0)];
         let mut key = self.key;
         for _ in 0..10 {
             let (a, b) = (s.mul_wide(c[0], MULTIPLIERS[0]), s.mul_wide(c[2], MULTIPLIERS[1]));
@@ -90,4 +98,17 @@ impl Exponential {
         }
         c[(round % 4) as usize]
     }
+}
+
+/// Exponential numbers of uniform words.
+#[inline(always)]
+fn numbers<S: Simd>(s: S, words: S::I32) -> S::F32 {
+    // The nearest `f32` of the unsigned word, rounded once: halves are exact.
+    let (high, low) = (s.to_f32(s.shr::<16>(words)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
+    let word = s.fma(high, s.splat(65536.0), low);
+    // Zero is taken in, one is: the greatest words round up to it.
+    let u = s.fma(word, s.splat(f32::from_bits(0x2F80_0000)), s.splat(f32::from_bits(0x2F00_0000)));
+    let smallest = s.splat(SMALLEST);
+    let below_one = s.lt(u, s.sub(s.splat(1.0), smallest));
+    s.select(below_one, s.sub(s.splat(0.0), math::log(s, u)), smallest)
 }

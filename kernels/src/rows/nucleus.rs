@@ -1,7 +1,7 @@
 //! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
 //! 1. The 64 largest. Where their mass and a bound on that of all others (block maxima again) leave only one possible cut, that is all.
-//! 2. The exact sum. The 64 once more, then everything within 8 of the maximum, then all above a value that so little lies below that p
+//! 2. The exact sum. The 64 once more, then everything within 8, 10 and 12 of the maximum, then all above a value that so little lies below that p
 //!    must be reached. Of such a list no more is sorted than what can be kept.
 //! 3. A row too flat for a list: see [`super::window`].
 
@@ -137,7 +137,8 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     }
     let whole = whole(s, row, &weights);
     let safe = safe_bound(row.len(), whole, &weights, p);
-    for bound in [if is_logits { safe.max(max - 8.0) } else { safe }, safe] {
+    let near = |nats: f32| if is_logits { safe.max(max - nats) } else { safe };
+    for bound in [near(8.0), near(10.0), near(12.0), safe] {
         let half = list.values.len() / 2;
         let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
         let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut part, 0);

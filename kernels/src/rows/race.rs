@@ -1,9 +1,11 @@
 //! The choice among probabilities: the first maximum of `pr / noise`, an exponential race.
 
+use super::select::List;
 use super::softmax::Weights;
+use super::survivors::{Above, pieces};
 use super::{Span, vectors};
 use crate::element::Element;
-use crate::philox::Exponential;
+use crate::philox::{Exponential, SMALLEST};
 use crate::simd::Simd;
 
 /// What the probabilities are divided by.
@@ -88,6 +90,9 @@ pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F3
     if place == usize::MAX { (0, f32::NEG_INFINITY) } else { (place, top) }
 }
 
+/// More than all roundings of a score.
+const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
+
 /// Who leads where weights are only known up to a factor: the scores of the best two.
 struct Lead {
     place: usize,
@@ -99,8 +104,6 @@ struct Lead {
 /// other score comes near. A multiplication tells who could come near, so there are few divisions.
 #[inline(always)]
 pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, mut weight: impl FnMut(Span) -> S::F32) -> Option<usize> {
-    /// More than all roundings of a score.
-    const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
     // Where noise could be tiny, so could the weights that win, and then a division may leave them few bits.
     match *noise {
         Noise::Given { eps, .. } if eps >= 1e-20 => {}
@@ -113,11 +116,7 @@ pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, mut weight: imp
         #[inline(always)]
         |span| {
             let (e, noise) = (weight(span), noise.at(s, span));
-            let mut hits = s.mask_bits(s.le(s.mul(noise, s.splat(lead.best * NEAR)), e));
-            if hits != 0 {
-                let mut scores = [0.0; 16];
-                s.store(s.div(e, noise), &mut scores);
-                hits &= ((1u32 << span.len) - 1) as u16;
+            if let Some((mut hits, scores)) = lead.hits(s, e, noise, span.len) {
                 while hits != 0 {
                     let lane = hits.trailing_zeros() as usize;
                     hits &= hits - 1;
@@ -126,10 +125,51 @@ pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, mut weight: imp
             }
         },
     );
-    (lead.best > 1e-9 && lead.best < f32::INFINITY && lead.second < lead.best * NEAR).then_some(lead.place)
+    lead.certain()
 }
 
 impl Lead {
+    /// The lanes that come near the lead, and all scores.
+    #[inline(always)]
+    fn hits<S: Simd>(&self, s: S, e: S::F32, noise: S::F32, len: usize) -> Option<(u16, [f32; 16])> {
+        let hits = s.mask_bits(s.le(s.mul(noise, s.splat(self.best * NEAR)), e)) & ((1u32 << len) - 1) as u16;
+        if hits == 0 {
+            return None;
+        }
+        let mut scores = [0.0; 16];
+        s.store(s.div(e, noise), &mut scores);
+        Some((hits, scores))
+    }
+
+    /// Lets the entries of a list race with the numbers of their indices.
+    #[inline(never)]
+    fn draw<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], numbers: &Exponential, first: u64) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                vectors(
+                    weights.len(),
+                    #[inline(always)]
+                    |span| {
+                        let noise = numbers.of(s, first, span.load_i32(s, indices));
+                        if let Some((mut hits, scores)) = self.hits(s, span.load(s, weights, 0.0), noise, span.len) {
+                            while hits != 0 {
+                                let lane = hits.trailing_zeros() as usize;
+                                hits &= hits - 1;
+                                self.meets(indices[span.at + lane] as usize, scores[lane]);
+                            }
+                        }
+                    },
+                );
+            },
+        )
+    }
+
+    #[inline(always)]
+    fn certain(self) -> Option<usize> {
+        (self.best > 1e-9 && self.best < f32::INFINITY && self.second < self.best * NEAR).then_some(self.place)
+    }
+
     #[inline(always)]
     fn meets(&mut self, place: usize, score: f32) {
         if score > self.best {
@@ -173,6 +213,39 @@ pub fn certain_race_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, noise: &
             )
         },
     )
+}
+
+/// [`certain_race_row`] with drawn noise in one turn: elements that lose even with the smallest number are left out. The sorted list holds
+/// the `k` largest, of which one gives the bar.
+#[inline(always)]
+pub fn certain_draw_row<S: Simd, T: Element>(
+    s: S,
+    row: &[T],
+    max: f32,
+    (numbers, first): (Exponential, u64),
+    list: &mut List<'_>,
+    k: usize,
+) -> Option<usize> {
+    let weights = Weights::Shifted { max };
+    weights.apply(s, &mut list.values[..k]);
+    let mut lead = Lead { place: 0, best: -1.0, second: -1.0 };
+    lead.draw(s, &list.values[..k], &list.indices[..k], &numbers, first);
+    // Slack for the roundings of the bound, of exp and of its argument.
+    let least = libm::log(f64::from(lead.best) * f64::from(SMALLEST)) - 1e-3;
+    let bound = (f64::from(max) + least - 1e-6 * libm::fabs(f64::from(max))) as f32;
+    lead = Lead { place: 0, best: lead.best * NEAR * NEAR, second: -1.0 };
+    pieces(
+        s,
+        row,
+        Above::from(bound),
+        list,
+        #[inline(always)]
+        |list, n| {
+            weights.apply(s, &mut list.values[..n]);
+            lead.draw(s, &list.values[..n], &list.indices[..n], &numbers, first);
+        },
+    );
+    lead.certain()
 }
 
 /// The winner's place in a list of probabilities, and its score.

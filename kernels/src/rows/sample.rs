@@ -9,7 +9,7 @@ use super::first_max::{Summary, first_max, position};
 use super::key::{ascending_to_value, index_of, key, value_of, value_to_ascending};
 use super::mass::cut;
 use super::nucleus::{Nucleus, certain_top_p, top_p};
-use super::race::{Noise, certain_race, certain_race_row, race, race_row};
+use super::race::{Noise, certain_draw_row, certain_race, certain_race_row, race, race_row};
 use super::ranks::Ranks;
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
@@ -189,6 +189,13 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
         if !nucleus && !min_p_on {
             if self.filtered.is_some() || matches!(self.noise, Noise::None) {
                 return None;
+            }
+            if let Noise::Drawn { numbers, first } = self.noise
+                && numbers.is_one_turn(first, row.len() as u64)
+            {
+                let (k, Workspace { list, maxima }) = (row.len().min(64), &mut self.work);
+                top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+                return certain_draw_row(s, row, max, (numbers, first), list, k);
             }
             return certain_race_row(s, row, max, &self.noise);
         }
