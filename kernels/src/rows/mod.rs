@@ -57,6 +57,10 @@ mod ranks;
 mod race;
 pub use race::Noise;
 
+mod min_p;
+
+mod outputs;
+
 mod sample;
 pub use sample::{Choice, Middle, Sample, Stages, Workspace, status, workspace_maxima};
 

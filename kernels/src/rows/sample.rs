@@ -6,14 +6,13 @@
 
 use super::blocks::{block_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
-use super::key::{ascending_to_value, index_of, key, value_of, value_to_ascending};
 use super::mass::cut;
+use super::min_p::{certain_min_p, min_p_bound};
 use super::nucleus::{Nucleus, certain_top_p, top_p};
-use super::race::{Noise, certain_draw_row, certain_race, certain_race_row, race, race_row};
-use super::ranks::Ranks;
+use super::race::{Noise, certain_draw_row, certain_race, certain_race_row};
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
-use super::survivors::{Above, pieces};
+use super::survivors::Above;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -301,150 +300,6 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
         }
         Kept::Sorted(above, weights)
     }
-
-    /// The value of tokens that are not kept.
-    #[inline(always)]
-    fn fill(&self) -> f32 {
-        if self.stages.is_logits { f32::NEG_INFINITY } else { 0.0 }
-    }
-
-    /// Outputs of a list.
-    #[inline(always)]
-    fn finish_list_outputs(&mut self, n: usize) {
-        let fill = self.fill();
-        let List { values, indices } = &self.work.list;
-        let (values, indices) = (&values[..n], &indices[..n]);
-        if let Some(filtered) = &mut self.filtered {
-            filtered.fill(fill);
-            for &index in indices {
-                filtered[index as usize] = self.row[index as usize].as_();
-            }
-        }
-        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
-            for (token, &index) in tokens.iter_mut().zip(indices) {
-                *token = index.into();
-            }
-            tokens[n..].fill(0);
-            probabilities[..n].copy_from_slice(values);
-            probabilities[n..].fill(0.0);
-        }
-    }
-
-    /// Outputs and choice of a list; `None` stands for the first maximum.
-    #[inline(always)]
-    fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
-        self.finish_list_outputs(n);
-        let List { values, indices } = &self.work.list;
-        match self.noise {
-            Noise::None => None,
-            noise => Some(indices[race(s, &values[..n], &noise).0] as usize),
-        }
-    }
-
-    /// Outputs and choice of survivors in index order.
-    #[inline(always)]
-    fn finish_row<S: Simd>(&mut self, s: S, above: Above, weights: &Weights) -> Option<usize> {
-        let fill = self.fill();
-        if let Some(filtered) = &mut self.filtered {
-            above.copy(s, self.row, fill, filtered);
-        }
-        if above.value == f32::NEG_INFINITY && self.middle.is_none() {
-            return match self.noise {
-                Noise::None => None,
-                noise => Some(race_row(s, self.row, weights, &noise).0),
-            };
-        }
-        let mut places = 0;
-        let (mut token, mut best) = (None, f32::NEG_INFINITY);
-        let (noise, middle) = (self.noise, &mut self.middle);
-        pieces(
-            s,
-            self.row,
-            above,
-            &mut self.work.list,
-            #[inline(always)]
-            |list, n| {
-                let (values, indices) = (&mut list.values[..n], &list.indices[..n]);
-                weights.apply(s, values);
-                if let Some(Middle { tokens, probabilities }) = middle {
-                    for (token, &index) in tokens[places..].iter_mut().zip(indices) {
-                        *token = index.into();
-                    }
-                    probabilities[places..places + n].copy_from_slice(values);
-                }
-                if !matches!(noise, Noise::None) {
-                    let (place, score) = race(s, values, &noise.from(places));
-                    if token.is_none() || score > best {
-                        (token, best) = (Some(indices[place] as usize), score);
-                    }
-                }
-                places += n;
-            },
-        );
-        if let Some(Middle { tokens, probabilities }) = middle {
-            tokens[places..].fill(0);
-            probabilities[places..].fill(0.0);
-        }
-        token
-    }
-
-    /// Outputs and choice of sorted survivors. Where they are asked for, they are sorted in the memory of the output.
-    #[inline(always)]
-    fn finish_sorted<S: Simd>(&mut self, s: S, above: Above, weights: Weights) -> Option<usize> {
-        let fill = self.fill();
-        if let Some(filtered) = &mut self.filtered {
-            above.copy(s, self.row, fill, filtered);
-        }
-        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
-            let keys: &mut [u64] = bytemuck::cast_slice_mut(tokens);
-            let mut n = 0;
-            pieces(
-                s,
-                self.row,
-                above,
-                &mut self.work.list,
-                #[inline(always)]
-                |list, found| {
-                    for i in 0..found {
-                        keys[n + i] = key(list.values[i], list.indices[i] as usize);
-                    }
-                    n += found;
-                },
-            );
-            keys[..n].sort_unstable();
-            for (pr, key) in probabilities.iter_mut().zip(&mut keys[..n]) {
-                *pr = value_of(*key);
-                *key = index_of(*key) as u64;
-            }
-            weights.apply(s, &mut probabilities[..n]);
-            keys[n..].fill(0);
-            probabilities[n..].fill(0.0);
-            return match self.noise {
-                Noise::None => None,
-                noise => Some(tokens[race(s, &probabilities[..n], &noise).0] as usize),
-            };
-        }
-        if matches!(self.noise, Noise::None) {
-            return None;
-        }
-        let first = super::first_max::first_max(s, self.row, false).0;
-        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token: first, score: f32::NEG_INFINITY };
-        ranks.race(s, above, &mut self.work.list);
-        Some(ranks.token)
-    }
-
-    /// The outputs of an empty row.
-    #[inline(always)]
-    fn write_nothing(&mut self) {
-        let fill = self.fill();
-        if let Some(filtered) = &mut self.filtered {
-            filtered.fill(fill);
-        }
-        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
-            tokens.fill(0);
-            probabilities.fill(0.0);
-        }
-    }
 }
 
 /// Where the first maximum of the row is.
@@ -452,40 +307,4 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
 fn first_of<S: Simd, T: Element, const B: usize>(s: S, row: &[T], maxima: &[f32], max: f32) -> usize {
     let block = position(s, &maxima[..row.len().div_ceil(B)], 0, max);
     position(s, row, block * B, max)
-}
-
-/// The list, in index order, that min-p keeps, if that is certain without the sum of the row: if no element is close to the bound.
-#[inline(always)]
-fn certain_min_p<S: Simd, T: Element, const B: usize>(
-    s: S,
-    row: &[T],
-    min_p: f32,
-    max: f32,
-    maxima: &[f32],
-    list: &mut List<'_>,
-) -> Option<usize> {
-    if min_p < 1e-20 {
-        return None;
-    }
-    let bound = f64::from(max) + libm::log(f64::from(min_p));
-    // More than all roundings of exp, of its argument and of the bound itself.
-    let slack = 1e-5 + 4.0 * f64::from(f32::EPSILON) * (libm::fabs(f64::from(max)) + 50.0);
-    let (least, sure) = ((bound - slack) as f32, (bound + slack) as f32);
-    let (n, at) = gather::<S, T, B>(s, row, maxima, least, 0, list, 0);
-    let certain = at == row.len().div_ceil(B) && list.values[..n].iter().all(|&v| v >= sure);
-    certain.then_some(n)
-}
-
-/// The smallest value whose probability is at least `least`. Probabilities do not fall where values rise, so bisection over the numbers
-/// in their order finds it; it starts where ln says.
-#[inline(never)]
-fn min_p_bound<S: Simd>(s: S, weights: &Weights, max: f32, least: f32) -> f32 {
-    let nothing = value_to_ascending(f32::NEG_INFINITY);
-    // A logit of -inf has the probability 0, which may be enough; a probability of -inf is none.
-    let (mut low, mut high) = (nothing - i32::from(!matches!(weights, Weights::Given)), value_to_ascending(max));
-    while i64::from(high) - i64::from(low) > 1 {
-        let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
-        if weights.of_one(s, ascending_to_value(middle)) >= least { high = middle } else { low = middle }
-    }
-    ascending_to_value(high)
 }

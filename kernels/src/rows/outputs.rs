@@ -1,0 +1,158 @@
+//! What TopKTopPSample makes of the survivors of a row: the filtered copy, the middle result and the winner of the race.
+
+use super::first_max::first_max;
+use super::key::{index_of, key, value_of};
+use super::race::{Noise, race, race_row};
+use super::ranks::Ranks;
+use super::sample::{Middle, Sample};
+use super::select::List;
+use super::softmax::Weights;
+use super::survivors::{Above, pieces};
+use crate::element::Element;
+use crate::simd::Simd;
+
+impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
+    /// The value of tokens that are not kept.
+    #[inline(always)]
+    pub(super) fn fill(&self) -> f32 {
+        if self.stages.is_logits { f32::NEG_INFINITY } else { 0.0 }
+    }
+
+    /// Outputs of a list.
+    #[inline(always)]
+    pub(super) fn finish_list_outputs(&mut self, n: usize) {
+        let fill = self.fill();
+        let List { values, indices } = &self.work.list;
+        let (values, indices) = (&values[..n], &indices[..n]);
+        if let Some(filtered) = &mut self.filtered {
+            filtered.fill(fill);
+            for &index in indices {
+                filtered[index as usize] = self.row[index as usize].as_();
+            }
+        }
+        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
+            for (token, &index) in tokens.iter_mut().zip(indices) {
+                *token = index.into();
+            }
+            tokens[n..].fill(0);
+            probabilities[..n].copy_from_slice(values);
+            probabilities[n..].fill(0.0);
+        }
+    }
+
+    /// Outputs and choice of a list; `None` stands for the first maximum.
+    #[inline(always)]
+    pub(super) fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
+        self.finish_list_outputs(n);
+        let List { values, indices } = &self.work.list;
+        match self.noise {
+            Noise::None => None,
+            noise => Some(indices[race(s, &values[..n], &noise).0] as usize),
+        }
+    }
+
+    /// Outputs and choice of survivors in index order.
+    #[inline(always)]
+    pub(super) fn finish_row<S: Simd>(&mut self, s: S, above: Above, weights: &Weights) -> Option<usize> {
+        let fill = self.fill();
+        if let Some(filtered) = &mut self.filtered {
+            above.copy(s, self.row, fill, filtered);
+        }
+        if above.value == f32::NEG_INFINITY && self.middle.is_none() {
+            return match self.noise {
+                Noise::None => None,
+                noise => Some(race_row(s, self.row, weights, &noise).0),
+            };
+        }
+        let mut places = 0;
+        let (mut token, mut best) = (None, f32::NEG_INFINITY);
+        let (noise, middle) = (self.noise, &mut self.middle);
+        pieces(
+            s,
+            self.row,
+            above,
+            &mut self.work.list,
+            #[inline(always)]
+            |list, n| {
+                let (values, indices) = (&mut list.values[..n], &list.indices[..n]);
+                weights.apply(s, values);
+                if let Some(Middle { tokens, probabilities }) = middle {
+                    for (token, &index) in tokens[places..].iter_mut().zip(indices) {
+                        *token = index.into();
+                    }
+                    probabilities[places..places + n].copy_from_slice(values);
+                }
+                if !matches!(noise, Noise::None) {
+                    let (place, score) = race(s, values, &noise.from(places));
+                    if token.is_none() || score > best {
+                        (token, best) = (Some(indices[place] as usize), score);
+                    }
+                }
+                places += n;
+            },
+        );
+        if let Some(Middle { tokens, probabilities }) = middle {
+            tokens[places..].fill(0);
+            probabilities[places..].fill(0.0);
+        }
+        token
+    }
+
+    /// Outputs and choice of sorted survivors. Where they are asked for, they are sorted in the memory of the output.
+    #[inline(always)]
+    pub(super) fn finish_sorted<S: Simd>(&mut self, s: S, above: Above, weights: Weights) -> Option<usize> {
+        let fill = self.fill();
+        if let Some(filtered) = &mut self.filtered {
+            above.copy(s, self.row, fill, filtered);
+        }
+        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
+            let keys: &mut [u64] = bytemuck::cast_slice_mut(tokens);
+            let mut n = 0;
+            pieces(
+                s,
+                self.row,
+                above,
+                &mut self.work.list,
+                #[inline(always)]
+                |list, found| {
+                    for i in 0..found {
+                        keys[n + i] = key(list.values[i], list.indices[i] as usize);
+                    }
+                    n += found;
+                },
+            );
+            keys[..n].sort_unstable();
+            for (pr, key) in probabilities.iter_mut().zip(&mut keys[..n]) {
+                *pr = value_of(*key);
+                *key = index_of(*key) as u64;
+            }
+            weights.apply(s, &mut probabilities[..n]);
+            keys[n..].fill(0);
+            probabilities[n..].fill(0.0);
+            return match self.noise {
+                Noise::None => None,
+                noise => Some(tokens[race(s, &probabilities[..n], &noise).0] as usize),
+            };
+        }
+        if matches!(self.noise, Noise::None) {
+            return None;
+        }
+        let first = first_max(s, self.row, false).0;
+        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token: first, score: f32::NEG_INFINITY };
+        ranks.race(s, above, &mut self.work.list);
+        Some(ranks.token)
+    }
+
+    /// The outputs of an empty row.
+    #[inline(always)]
+    pub(super) fn write_nothing(&mut self) {
+        let fill = self.fill();
+        if let Some(filtered) = &mut self.filtered {
+            filtered.fill(fill);
+        }
+        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
+            tokens.fill(0);
+            probabilities.fill(0.0);
+        }
+    }
+}
