@@ -307,15 +307,23 @@ impl Kernel for ColumnSums<'_> {
     fn run<S: Dot>(self, s: S) {
         let one = one(s);
         for (p, sums) in self.sums.iter_mut().enumerate() {
-            let mut total = s.splat_i32(0);
-            for vector in self.panels.panel(p) {
-                total = s.dot(total, one, s.weights(vector));
-            }
-            let mut lanes = [0; 16];
-            s.store_i32(total, &mut lanes);
-            *sums = bytemuck::cast(lanes);
+            *sums = column_sums(s, one, self.panels.panel(p));
         }
     }
+}
+
+/// The sums of the columns of a panel, in four chains.
+#[inline(always)]
+fn column_sums<S: Dot>(s: S, one: S::X, panel: &[[i8; 64]]) -> [i8; 64] {
+    let mut chains = [s.splat_i32(0); 4];
+    for four in panel.as_chunks::<4>().0 {
+        for c in 0..4 {
+            chains[c] = s.dot(chains[c], one, s.weights(&four[c]));
+        }
+    }
+    let mut lanes = [0; 16];
+    s.store_i32(s.add_i32(s.add_i32(chains[0], chains[1]), s.add_i32(chains[2], chains[3])), &mut lanes);
+    bytemuck::cast(lanes)
 }
 
 /// Activations that count as 1: a token may add something of its own for each weight, which [`Dot::start`] takes back elsewhere.
@@ -336,42 +344,36 @@ impl Kernel for PackStrip<'_> {
     fn run<S: Dot>(self, s: S) {
         let PackStrip { data, pitch, k, n, panels, sums } = self;
         let vectors = panel_vectors(k);
-        let (full, left) = (n / 16, n % 16);
+        let full = n / 16;
         let one = one(s);
-        sums.fill([0; 64]);
         for q in 0..vectors {
             let rows = (4 * q).min(k)..(4 * q + 4).min(k);
-            for row in rows.clone() {
-                if let Some(coming) = data.get((row + AHEAD) * pitch..).filter(|_| row + AHEAD < k) {
-                    for line in coming[..coming.len().min(n)].as_chunks::<64>().0 {
-                        s.prefetch(line);
-                    }
+            for row in rows.clone().map(|row| row + AHEAD).filter(|&row| row < k) {
+                for line in data[row * pitch..][..n].as_chunks::<64>().0 {
+                    s.prefetch(line);
                 }
             }
-            for p in 0..full + usize::from(left > 0) {
-                let to = &mut panels[p * vectors + q];
-                let mut four = [[0; 16]; 4];
-                if p < full && rows.len() == 4 {
-                    let mut row: [&[i8; 16]; 4] = [&[0; 16]; 4];
-                    for i in 0..4 {
-                        let at = (4 * q + i) * pitch + 16 * p;
-                        if let Some(sixteen) = data[at..at + 16].first_chunk() {
-                            row[i] = sixteen;
-                        }
-                    }
-                    s.interleave(row, to);
-                } else {
-                    let columns = if p < full { 16 } else { left };
-                    for (i, row) in rows.clone().enumerate() {
-                        four[i][..columns].copy_from_slice(&data[row * pitch + 16 * p..][..columns]);
-                    }
-                    s.interleave([&four[0], &four[1], &four[2], &four[3]], to);
+            if rows.len() == 4 {
+                let mut four: [&[[i8; 16]]; 4] = [&[]; 4];
+                for i in 0..4 {
+                    four[i] = &data[(4 * q + i) * pitch..][..n].as_chunks::<16>().0[..full];
                 }
-                let mut total: [i32; 16] = bytemuck::cast(sums[p]);
-                let sum = s.dot(s.load_i32(&total), one, s.weights(to));
-                s.store_i32(sum, &mut total);
-                sums[p] = bytemuck::cast(total);
+                for (p, panel) in panels.chunks_exact_mut(vectors).take(full).enumerate() {
+                    s.interleave([&four[0][p], &four[1][p], &four[2][p], &four[3][p]], &mut panel[q]);
+                }
             }
+            let left = if rows.len() == 4 { full..n.div_ceil(16) } else { 0..n.div_ceil(16) };
+            for p in left {
+                let (mut four, columns) = ([[0; 16]; 4], (n - 16 * p).min(16));
+                for (i, row) in rows.clone().enumerate() {
+                    four[i][..columns].copy_from_slice(&data[row * pitch + 16 * p..][..columns]);
+                }
+                s.interleave([&four[0], &four[1], &four[2], &four[3]], &mut panels[p * vectors + q]);
+            }
+        }
+        // A panel was just written: adding its columns up reads the nearest caches.
+        for (panel, sums) in panels.chunks_exact(vectors).zip(sums) {
+            *sums = column_sums(s, one, panel);
         }
     }
 }

@@ -65,7 +65,8 @@ impl<O: Sink> Kernel for Matmul<'_, O> {
                 false => Tiled::<O, 4, 4, 256>(self).run(s),
             },
             Isa::Avx512 => Tiled::<O, 6, 2, 512>(self).run(s),
-            Isa::Avx2 | Isa::Portable => Tiled::<O, 4, 1, 512>(self).run(s),
+            Isa::Avx2 => Tiled::<O, 4, 4, 256>(self).run(s),
+            Isa::Portable => Tiled::<O, 4, 1, 512>(self).run(s),
             Isa::Neon | Isa::NeonDot => Tiled::<O, 4, 1, 1024>(self).run(s),
         }
     }
