@@ -240,6 +240,8 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
             let n = row.len() as f64;
             let spare = (f64::from(t) - n / ONE) * f64::from(share.sum) / n;
             let floor = if spare > 0.0 { (f64::from(max) + libm::log(spare) - 1e-3) as f32 } else { f32::NEG_INFINITY };
+            // Nor has anything below what top-k left.
+            let floor = if floor < least { least } else { floor };
             let mut low = Total::new(s);
             vectors(
                 row.len(),
