@@ -26,9 +26,9 @@ pub struct List<'a> {
 }
 
 /// The most entries that a list needs, however long the row.
-pub const LIST: usize = 16_384;
+const LIST: usize = 16_384;
 
-/// Room for the list of a row of `n` elements: all of them and a block, or [`LIST`].
+/// Room for the list of a row of `n` elements: all of them and a block, or 16 384.
 pub const fn list_len(n: usize) -> usize {
     let all = (n + 1024).next_power_of_two();
     if all < LIST { all } else { LIST }
@@ -48,11 +48,11 @@ impl List<'_> {
     #[inline(never)]
     pub fn cut<S: Simd>(&mut self, s: S, n: usize, k: usize) -> f32 {
         let (bound, reached) = threshold(s, &self.values[..n], k, 0);
-        let above = if reached > k { count(s, &self.values[..n], next_above(bound)) } else { 0 };
-        let mut best = Above { value: bound, ties: if reached > k { k - above } else { usize::MAX } };
         s.vectorize(
             #[inline(always)]
             || {
+                let above = if reached > k { count(s, &self.values[..n], next_above(bound)) } else { 0 };
+                let mut best = Above { value: bound, ties: if reached > k { k - above } else { usize::MAX } };
                 let mut kept = 0;
                 for at in (0..n).step_by(16) {
                     let v = s.load(self.values[at..].first_chunk::<16>().expect("room"));

@@ -226,3 +226,29 @@ fn tiles_are_exact() {
     covered.dedup();
     println!("tile units: {}", if covered.is_empty() { "none here, so none was tested".into() } else { covered.join(" ") });
 }
+
+struct Wide<'a>(&'a [i32; 16], u32);
+
+impl Kernel for Wide<'_> {
+    type Output = ([i32; 16], [i32; 16]);
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let (high, low) = s.mul_wide(s.load_i32(self.0), self.1);
+        (get_i32(s, high), get_i32(s, low))
+    }
+}
+
+#[test]
+fn wide_products() {
+    let mut random = Random(10);
+    for _ in 0..ROUNDS {
+        let (a, b) = (lanes(|_| int(&mut random)), random.bits() as u32);
+        let product = a.map(|a| u64::from(a as u32) * u64::from(b));
+        for level in levels() {
+            let (high, low) = level.run(Wide(&a, b));
+            assert_eq!(high, product.map(|p| (p >> 32) as i32), "{level:?}");
+            assert_eq!(low, product.map(|p| p as i32), "{level:?}");
+        }
+    }
+}
