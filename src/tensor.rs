@@ -141,6 +141,13 @@ impl Dims {
         }
     }
 
+    /// How many elements a row takes that has to be brought together: none where rows are contiguous.
+    #[inline]
+    pub(crate) fn staged(&self) -> usize {
+        let (len, stride) = self.last();
+        if stride == 1 || len <= 1 { 0 } else { len }
+    }
+
     /// Size and stride of the last dimension; a scalar is a row of one.
     #[inline]
     pub(crate) fn last(&self) -> (usize, usize) {
@@ -475,7 +482,7 @@ impl<T: Copy> RowMut<'_, T> {
     #[inline]
     pub fn borrow<'b>(&'b mut self, stage: &'b mut [T]) -> &'b mut [T] {
         let len = self.len;
-        self.as_slice().unwrap_or(&mut stage[..len])
+        self.as_slice().unwrap_or_else(|| &mut stage[..len])
     }
 
     /// Scatters the stage of a row that is not contiguous.

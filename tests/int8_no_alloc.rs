@@ -2,31 +2,13 @@
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "common/counting.rs"]
+mod counting;
+use counting::{allocations, begin};
+use std::alloc::Layout;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
 use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator, counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const CALLS: usize = 10_000;
 const M: usize = 9;
@@ -85,9 +67,10 @@ fn calls<P: ParallelFor>(host: &Host<P>, number: usize, b: &mut Buffers) -> Resu
 
 /// Not one allocation in so many calls.
 fn none<P: ParallelFor>(host: &Host<P>, b: &mut Buffers) {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    begin(host);
+    let before = allocations();
     let sum: i64 = (0..CALLS).map(|number| calls(host, number, b).unwrap()).sum();
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "allocations in {CALLS} calls");
+    assert_eq!(allocations() - before, 0, "allocations in {CALLS} calls");
     assert!(sum > 0);
 }
 

@@ -3,32 +3,14 @@
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "common/counting.rs"]
+mod counting;
+use counting::{allocations, begin};
+use std::alloc::Layout;
 use tilekern::ops::{
     ApplyTopKTopP, ApplyTopKTopPMinP, Exponential, Multinomial, Noise, PostSample, TopKTopPSample, TopKTopPSampleV1,
 };
-use tilekern::{Error, Host, Run, Scratch, Tensor, TensorMut};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator, counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
 
 const V: usize = 1500;
 const CALLS: usize = if cfg!(miri) { 48 } else { 10_000 };
@@ -36,7 +18,7 @@ const CALLS: usize = if cfg!(miri) { 48 } else { 10_000 };
 /// Four rows, all outputs; `number` says which stages and which noise.
 fn call(
     number: usize,
-    host: &Host,
+    host: &Host<impl ParallelFor>,
     logits: &[f32],
     q: &[f32],
     out: (&mut [i64], &mut [f32], &mut [i64], &mut [f32], &mut [u8]),
@@ -72,7 +54,13 @@ fn call(
 }
 
 /// Exponential numbers, and draws from them as weights.
-fn draw(number: usize, host: &Host, weights: &mut [f32], out: &mut [i64], scratch: &mut [u8]) -> Result<(), Error> {
+fn draw(
+    number: usize,
+    host: &Host<impl ParallelFor>,
+    weights: &mut [f32],
+    out: &mut [i64],
+    scratch: &mut [u8],
+) -> Result<(), Error> {
     let mut call = Exponential::new(TensorMut::new([4, V], weights)?);
     call.offset = 4 * number as i64;
     host.run(call, scratch)?;
@@ -83,7 +71,14 @@ fn draw(number: usize, host: &Host, weights: &mut [f32], out: &mut [i64], scratc
 }
 
 /// The first version of the choice.
-fn choose(number: usize, host: &Host, logits: &[f32], q: &[f32], chosen: &mut [i64], scratch: &mut [u8]) -> Result<(), Error> {
+fn choose(
+    number: usize,
+    host: &Host<impl ParallelFor>,
+    logits: &[f32],
+    q: &[f32],
+    chosen: &mut [i64],
+    scratch: &mut [u8],
+) -> Result<(), Error> {
     let (top_k, top_p) = ([0, 3, number as i32, -1], [number as f32 / 99.0; 4]);
     let mut call = TopKTopPSampleV1::new(
         Tensor::new([4, V], logits)?,
@@ -96,7 +91,7 @@ fn choose(number: usize, host: &Host, logits: &[f32], q: &[f32], chosen: &mut [i
 }
 
 /// The filters that write rows.
-fn filter(number: usize, host: &Host, rows: &[f32], out: &mut [f32], scratch: &mut [u8]) -> Result<(), Error> {
+fn filter(number: usize, host: &Host<impl ParallelFor>, rows: &[f32], out: &mut [f32], scratch: &mut [u8]) -> Result<(), Error> {
     let (k, p) = ([-1, 0, 3, number as i32], [number as f32 / 100.0; 4]);
     let (k, p) = (Tensor::new([4], &k)?, Tensor::new([4], &p)?);
     let mut call = ApplyTopKTopP::new(Tensor::new([4, V], rows)?, TensorMut::new([4, V], &mut *out)?);
@@ -107,29 +102,36 @@ fn filter(number: usize, host: &Host, rows: &[f32], out: &mut [f32], scratch: &m
     host.run(call, scratch)
 }
 
-fn main() {
+/// Not one allocation in so many calls.
+fn none(host: &Host<impl ParallelFor>) {
     let logits: Vec<f32> = (0..4 * V).map(|i| (i * 7919 % 1000) as f32 / 100.0).collect();
     let q: Vec<f32> = (0..4 * V).map(|i| (i * 104_729 % 997) as f32 / 300.0 + 0.01).collect();
     let (mut chosen, mut select, mut idx, mut sorted, mut status) =
         ([0; 4], vec![0.0; 4 * V], vec![0; 4 * V], vec![0.0; 4 * V], [0; 4]);
     let mut weights = vec![0.0; 4 * V];
-    let mut scratch = Scratch::new(Layout::from_size_align(256 << 10, 64).unwrap());
-    let host = Host::new();
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let mut scratch = Scratch::new(Layout::from_size_align(1 << 20, 64).unwrap());
+    begin(host);
+    let before = allocations();
     let mut sum = 0;
     for number in 0..CALLS {
         let out = (&mut chosen[..], &mut select[..], &mut idx[..], &mut sorted[..], &mut status[..]);
-        call(number, &host, &logits, &q, out, &mut scratch).unwrap();
+        call(number, host, &logits, &q, out, &mut scratch).unwrap();
         sum += chosen.iter().sum::<i64>();
     }
     for number in 0..CALLS / 100 {
-        draw(number, &host, &mut weights, &mut idx, &mut scratch).unwrap();
-        choose(number, &host, &logits, &q, &mut chosen, &mut scratch).unwrap();
-        filter(number, &host, &weights, &mut select, &mut scratch).unwrap();
+        draw(number, host, &mut weights, &mut idx, &mut scratch).unwrap();
+        choose(number, host, &logits, &q, &mut chosen, &mut scratch).unwrap();
+        filter(number, host, &weights, &mut select, &mut scratch).unwrap();
         sum += idx.iter().sum::<i64>();
     }
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
-    assert_eq!(allocations, 0, "allocations in {CALLS} calls");
+    assert_eq!(allocations() - before, 0, "allocations in {CALLS} calls");
     assert!(sum > 0);
-    println!("sampling operations: {CALLS} calls and more, no allocation");
+}
+
+fn main() {
+    none(&Host::new());
+    let pool = Rayon::new(2).unwrap();
+    let host = Host::with(Isa::detect(), &pool).unwrap();
+    pool.install(|| none(&host));
+    println!("sampling operations: {CALLS} calls and more, serial and in a pool, no allocation");
 }

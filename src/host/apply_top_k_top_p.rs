@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::ops::ApplyTopKTopP;
 use crate::parallel::{self, ParallelFor};
 use crate::scratch::{Plan, WorkerSlot};
+use crate::tensor::Describe;
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{self, apply_len};
@@ -17,12 +18,17 @@ struct Slots<T> {
     output: WorkerSlot<T>,
 }
 
-fn plan<T: Element>(workers: usize, columns: usize) -> Result<(Plan, Slots<T>), Error> {
+fn plan<T: Element, P: ParallelFor>(
+    host: &Host<P>,
+    call: &ApplyTopKTopP<'_, Host<P>, T>,
+    columns: usize,
+) -> Result<(Plan, Slots<T>), Error> {
+    let workers = host.pool.workers();
     let mut plan = Plan::new();
     let slots = Slots {
         work: plan.each(workers, apply_len(columns))?,
-        input: plan.each(workers, columns)?,
-        output: plan.each(workers, columns)?,
+        input: plan.each(workers, call.logits.dims().staged())?,
+        output: plan.each(workers, call.out.dims().staged())?,
     };
     Ok((plan, slots))
 }
@@ -30,7 +36,7 @@ fn plan<T: Element>(workers: usize, columns: usize) -> Result<(Plan, Slots<T>), 
 impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &ApplyTopKTopP<'_, Self, T>) -> Result<Layout, Error> {
         match call.check()? {
-            Some([_, columns]) => Ok(plan::<T>(self.pool.workers(), columns)?.0.layout()),
+            Some([_, columns]) => Ok(plan(self, call, columns)?.0.layout()),
             None => Ok(Plan::new().layout()),
         }
     }
@@ -38,7 +44,7 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
     fn run(&self, call: ApplyTopKTopP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let Some([rows, columns]) = call.check()? else { return Ok(()) };
         call.check_data()?;
-        let (plan, slots) = plan::<T>(self.pool.workers(), columns)?;
+        let (plan, slots) = plan(self, &call, columns)?;
         let space = plan.carve(scratch)?;
         let stages = (space.take_each(slots.work), space.take_each(slots.input), space.take_each(slots.output));
         let parts = (call.out, stages);

@@ -27,17 +27,17 @@ struct Slots<T> {
 impl<P: ParallelFor> Host<P> {
     fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, v: usize) -> Result<(Plan, Slots<T>), Error> {
         let workers = self.pool.workers();
-        let middle = if call.logits_idx.is_some() { v } else { 0 };
+        let q = if let Draw::Exponential(q) = call.draw() { q.dims().staged() } else { 0 };
         let mut plan = Plan::new();
         let slots = Slots {
             values: plan.each(workers, list_len(v))?,
             indices: plan.each(workers, list_len(v))?,
             maxima: plan.each(workers, workspace_maxima(v))?,
-            logits: plan.each(workers, v)?,
-            q: plan.each(workers, if matches!(call.draw(), Draw::Exponential(_)) { v } else { 0 })?,
-            select: plan.each(workers, if call.is_need_logits { v } else { 0 })?,
-            idx: plan.each(workers, middle)?,
-            sorted: plan.each(workers, middle)?,
+            logits: plan.each(workers, call.logits.dims().staged())?,
+            q: plan.each(workers, q)?,
+            select: plan.each(workers, call.logits_top_kp_select.as_ref().map_or(0, |out| out.dims().staged()))?,
+            idx: plan.each(workers, call.logits_idx.as_ref().map_or(0, |out| out.dims().staged()))?,
+            sorted: plan.each(workers, call.logits_sort_masked.as_ref().map_or(0, |out| out.dims().staged()))?,
         };
         Ok((plan, slots))
     }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::ops::TopKTopPSampleV1;
 use crate::parallel::{self, Column, ParallelFor};
 use crate::scratch::{Plan, WorkerSlot};
+use crate::tensor::Describe;
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{List, MAX_K, Noise, SampleV1, Workspace, list_len, workspace_maxima};
@@ -30,8 +31,8 @@ impl<P: ParallelFor> Host<P> {
             indices: plan.each(workers, list_len(v))?,
             maxima: plan.each(workers, workspace_maxima(v))?,
             keys: plan.each(workers, v)?,
-            logits: plan.each(workers, v)?,
-            q: plan.each(workers, if call.q.is_some() { v } else { 0 })?,
+            logits: plan.each(workers, call.logits.dims().staged())?,
+            q: plan.each(workers, call.q.map_or(0, |q| q.dims().staged()))?,
             select: plan.each(workers, if call.is_need_logits { v } else { 0 })?,
         };
         Ok((plan, slots))
