@@ -71,7 +71,7 @@ impl List<'_> {
         let all = n.next_power_of_two().max(16);
         self.values[n..all].fill(f32::NEG_INFINITY);
         self.indices[n..all].fill(i32::MAX);
-        sort(s, &mut self.values[..all], &mut self.indices[..all]);
+        sort(s, &mut self.values[..all], &mut self.indices[..all], n);
     }
 }
 

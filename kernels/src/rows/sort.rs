@@ -3,6 +3,7 @@
 //! A bitonic network, in which no branch hangs on the data, sorts the values; indices move with them. Equals, which it leaves in any
 //! order, are put right afterwards, run by run.
 
+use super::vectors;
 use crate::simd::Simd;
 
 type Entries<S> = (<S as Simd>::F32, <S as Simd>::I32);
@@ -57,9 +58,44 @@ fn runs<S: Simd>(s: S, a: Entries<S>) -> Entries<S> {
     step::<S, 1>(s, a, s.differ(one, rises[2]))
 }
 
-/// Sorts 16, 32, 64, ... entries.
+/// Whether neighbours are equal.
 #[inline(never)]
-pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32]) {
+fn has_equals<S: Simd>(s: S, values: &[f32]) -> bool {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut found = 0;
+            vectors(
+                values.len() - 1,
+                #[inline(always)]
+                |span| {
+                    let next = span.load(s, &values[1..], f32::NAN);
+                    found |= s.mask_bits(s.eq(span.load(s, values, f32::NAN), next));
+                },
+            );
+            found != 0
+        },
+    )
+}
+
+/// Sorts 16, 32, 64, ... entries, of which `n` are real and the others -inf.
+#[inline(always)]
+pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], n: usize) {
+    network(s, values, indices);
+    if n > 0 && values[n - 1] > f32::NEG_INFINITY && !has_equals(s, &values[..n]) {
+        return;
+    }
+    let mut start = 0;
+    while start < values.len() {
+        let value = values[start];
+        let run = values[start..].iter().take_while(|&&v| v == value).count();
+        indices[start..start + run].sort_unstable();
+        start += run;
+    }
+}
+
+#[inline(never)]
+fn network<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32]) {
     s.vectorize(
         #[inline(always)]
         || {
@@ -96,14 +132,5 @@ pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32]) {
                 run *= 2;
             }
         },
-    );
-    let mut start = 0;
-    while start < values.len() {
-        let value = values[start];
-        let run = values[start..].iter().take_while(|&&v| v == value).count();
-        if run > 1 {
-            indices[start..start + run].sort_unstable();
-        }
-        start += run;
-    }
+    )
 }
