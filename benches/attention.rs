@@ -4,7 +4,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tilekern::kernels::dispatch::{Isa, Level};
-use tilekern::kernels::{reference, tiles::Attention};
+use tilekern::kernels::reference;
+use tilekern::kernels::tiles::{Attention, KvTiled};
 
 const SHAPES: [[usize; 2]; 3] = [[8, 256], [64, 1024], [128, 4096]];
 
@@ -20,7 +21,7 @@ fn tile<const KV_TILE: usize>(c: &mut Criterion, level: Level) {
         let (mut output, mut expected) = (vec![0.0; width], vec![0.0; width]);
         reference::attention(&query, &keys, &values, 0.25, None, &mut scores, &mut expected);
         let mut run = |output: &mut [f32]| {
-            level.run(Attention::<f32, KV_TILE> {
+            level.run(KvTiled::<f32, KV_TILE>(Attention {
                 query: &query,
                 keys: &keys,
                 values: &values,
@@ -31,7 +32,7 @@ fn tile<const KV_TILE: usize>(c: &mut Criterion, level: Level) {
                 scores: &mut scores,
                 chains: &mut chains,
                 output,
-            });
+            }));
         };
         run(&mut output);
         assert_eq!(output, expected);

@@ -6,7 +6,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use std::hint::black_box;
 use tilekern::kernels::dispatch::{Isa, Kernel, Level};
 use tilekern::kernels::pack::{Packed, pack_i8, packed_bytes};
-use tilekern::kernels::simd::{Dot, Simd};
+use tilekern::kernels::simd::Dot;
 use tilekern::kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, Sink, Tiled, row_words};
 
 /// Nothing but dot instructions: 24 chains in registers.
@@ -35,18 +35,6 @@ impl Kernel for Bare {
     }
 }
 
-struct Store<'a> {
-    out: &'a mut [[i32; 16]],
-    panels: usize,
-}
-
-impl Sink for Store<'_> {
-    #[inline(always)]
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        s.store_i32(sums, &mut self.out[row * self.panels + panel]);
-    }
-}
-
 fn tiled<const MR: usize, const NV: usize, const KC: usize>(c: &mut Criterion, level: Level, shapes: &[[usize; 3]]) {
     let mut group = c.benchmark_group(format!("quant_matmul/i8i8i32/{}", level.isa().name()));
     for &[m, k, n] in shapes {
@@ -62,8 +50,8 @@ fn tiled<const MR: usize, const NV: usize, const KC: usize>(c: &mut Criterion, l
         level.run(PackRows { x: Activations { data: &x, stride: k, rows: m }, k, words: &mut rows });
         let mut run = || {
             let x = PackedRows::new(&rows, k, m);
-            let sink = Store { out: &mut out, panels };
-            level.run(Tiled::<_, MR, NV, KC>(Matmul { x, weights, panels: 0..panels, words: &mut words, sink }));
+            let sink: Sink<'_> = &mut |sums| sums.each(|row, panel, sums| out[row * panels + panel] = *sums);
+            level.run(Tiled::<MR, NV, KC>(Matmul { x, weights, panels: 0..panels, words: &mut words, sink }));
             out[m * panels - 1][0]
         };
         let column = 16 * (panels - 1);

@@ -147,6 +147,12 @@ impl Level {
     /// Runs the kernel, compiled for this instruction set.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.on(self)
+    }
+
+    /// Compiles the kernel here for every instruction set, and runs it.
+    #[inline]
+    pub(crate) fn run_here<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
             Level::Portable(s) => s.vectorize(
                 #[inline(always)]
@@ -168,7 +174,7 @@ impl Level {
                     #[inline(always)]
                     || kernel.run(s),
                 ),
-                false => Level::Avx512(s.without_dot()).run(kernel),
+                false => Level::Avx512(s.without_dot()).run_here(kernel),
             },
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Level::Avx512Amx(s) => match K::DOT {
@@ -176,7 +182,7 @@ impl Level {
                     #[inline(always)]
                     || kernel.run(s),
                 ),
-                false => Level::Avx512(s.without_dot()).run(kernel),
+                false => Level::Avx512(s.without_dot()).run_here(kernel),
             },
             #[cfg(target_arch = "aarch64")]
             Level::Neon(s) => s.vectorize(
@@ -189,7 +195,7 @@ impl Level {
                     #[inline(always)]
                     || kernel.run(s),
                 ),
-                false => Level::Neon(s.without_dot()).run(kernel),
+                false => Level::Neon(s.without_dot()).run_here(kernel),
             },
         }
     }
@@ -206,7 +212,27 @@ pub trait Kernel {
     const DOT: bool = true;
     /// The body.
     fn run<S: Dot>(self, s: S) -> Self::Output;
+
+    /// Runs on a level. A kernel without a type parameter is compiled where it is defined if it says so; else, by default, wherever it
+    /// is called, which is in every program and every test again.
+    #[inline]
+    fn on(self, level: Level) -> Self::Output
+    where
+        Self: Sized,
+    {
+        level.run_here(self)
+    }
 }
+
+/// In the `impl` of a [`Kernel`] without type parameters: it is compiled once, in this crate.
+macro_rules! compiled_here {
+    () => {
+        fn on(self, level: $crate::dispatch::Level) -> Self::Output {
+            level.run_here(self)
+        }
+    };
+}
+pub(crate) use compiled_here;
 
 /// Set once the other bits are known.
 const DETECTED: u32 = 1 << 31;

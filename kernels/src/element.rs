@@ -1,16 +1,10 @@
 //! Storage types: `f32`, `f16` and `bf16` in memory, `f32` in registers.
 
+use crate::per_element::Compiled;
 use crate::simd::Simd;
 use bytemuck::Pod;
 use half::{bf16, f16};
 use num_traits::AsPrimitive;
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for half::f16 {}
-    impl Sealed for half::bf16 {}
-}
 
 /// A number as it is stored. Widening is exact; narrowing rounds half to even and keeps subnormals.
 ///
@@ -25,7 +19,7 @@ mod sealed {
 /// assert_eq!(through::<bf16>(1.001), 1.0);
 /// assert_eq!(through::<f32>(1.001), 1.001);
 /// ```
-pub trait Element: Copy + PartialEq + Default + Pod + AsPrimitive<f32> + Send + Sync + sealed::Sealed + 'static {
+pub trait Element: Copy + PartialEq + Default + Pod + AsPrimitive<f32> + Send + Sync + Compiled + 'static {
     /// Negative infinity, in its bit pattern.
     const NEG_INFINITY: Self;
 

@@ -18,6 +18,7 @@ pub mod dispatch;
 pub mod element;
 pub mod math;
 pub mod pack;
+mod per_element;
 pub mod philox;
 pub mod reference;
 pub mod rows;

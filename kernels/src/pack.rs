@@ -12,7 +12,7 @@
 //! 64, N16 is N rounded up to 16, both filled with zeros. A quad of k of one panel is one 64-byte vector, 16 of them one AMX tile.
 //! Everything is little-endian; the owner aligns to 64 bytes for speed, and any alignment is accepted.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::reference::quantize;
 use crate::simd::Dot;
 
@@ -302,6 +302,7 @@ pub struct ColumnSums<'a> {
 
 impl Kernel for ColumnSums<'_> {
     type Output = ();
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -339,6 +340,7 @@ const AHEAD: usize = 32;
 
 impl Kernel for PackStrip<'_> {
     type Output = ();
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

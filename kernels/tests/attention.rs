@@ -4,7 +4,8 @@ mod common;
 use common::{Random, bits, levels};
 use half::{bf16, f16};
 use tilekern_kernels::element::Element;
-use tilekern_kernels::{reference, tiles::Attention};
+use tilekern_kernels::reference;
+use tilekern_kernels::tiles::{Attention, KvTiled};
 
 struct Case<T> {
     query: Vec<f32>,
@@ -30,10 +31,10 @@ impl<T: Element> Case<T> {
         output.into_iter().map(bits).collect()
     }
 
-    fn found<const KV_TILE: usize>(&self, level: tilekern_kernels::dispatch::Level, scale: f32, masked: bool) -> Vec<u32> {
+    fn found(&self, run: impl FnOnce(Attention<'_, T>), scale: f32, masked: bool) -> Vec<u32> {
         let width = self.query.len();
         let (mut scores, mut output) = (vec![9.0; self.mask.len()], vec![9.0; width]);
-        level.run(Attention::<T, KV_TILE> {
+        run(Attention {
             query: &self.query,
             keys: &self.keys,
             values: &self.values,
@@ -58,9 +59,9 @@ fn equals_the_definition<T: Element>() {
                 let expected = case.expected(0.3, masked);
                 for level in levels() {
                     let context = || format!("{level:?} width {width} positions {positions}");
-                    assert_eq!(case.found::<4>(level, 0.3, masked), expected, "{}", context());
-                    assert_eq!(case.found::<32>(level, 0.3, masked), expected, "{}", context());
-                    assert_eq!(case.found::<256>(level, 0.3, masked), expected, "{}", context());
+                    assert_eq!(case.found(|call| level.run(KvTiled::<T, 4>(call)), 0.3, masked), expected, "{}", context());
+                    assert_eq!(case.found(|call| level.run(call), 0.3, masked), expected, "{}", context());
+                    assert_eq!(case.found(|call| level.run(KvTiled::<T, 256>(call)), 0.3, masked), expected, "{}", context());
                 }
             }
         }
@@ -83,7 +84,7 @@ fn a_query_that_sees_nothing_gets_zeros() {
     for level in levels() {
         let mut case = Case::<f32>::new(&mut Random(12), 8, 20);
         case.mask.fill(f32::NEG_INFINITY);
-        assert_eq!(case.found::<32>(level, 1.0, true), [0; 8]);
+        assert_eq!(case.found(|call| level.run(call), 1.0, true), [0; 8]);
     }
 }
 
@@ -92,8 +93,8 @@ fn a_nan_spreads() {
     for level in levels() {
         let mut case = Case::<f32>::new(&mut Random(13), 8, 20);
         case.keys[5 * 8] = f32::NAN;
-        assert_eq!(case.found::<32>(level, 1.0, false), [bits(f32::NAN); 8]);
-        assert_eq!(case.found::<32>(level, 1.0, false), case.expected(1.0, false));
+        assert_eq!(case.found(|call| level.run(call), 1.0, false), [bits(f32::NAN); 8]);
+        assert_eq!(case.found(|call| level.run(call), 1.0, false), case.expected(1.0, false));
     }
 }
 
@@ -110,7 +111,7 @@ fn close_to_f64() {
         let weights: Vec<f64> = (0..positions).map(|j| (dot(j) - top).exp()).collect();
         let sum: f64 = weights.iter().sum();
         for level in levels() {
-            let found = case.found::<64>(level, 0.25, false);
+            let found = case.found(|call| level.run(call), 0.25, false);
             for d in 0..width {
                 let exact: f64 = (0..positions).map(|j| weights[j] * f64::from(case.values[j * width + d])).sum::<f64>() / sum;
                 assert!((f64::from(f32::from_bits(found[d])) - exact).abs() < 3e-6, "{level:?}");

@@ -5,25 +5,7 @@ use common::{Random, levels};
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{HEADER, PackStrip, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
-use tilekern_kernels::simd::Simd;
 use tilekern_kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, Sink, Tiled, row_words};
-
-/// Sums by row and column; every place is written once.
-struct Collect<'a> {
-    out: &'a mut [Option<i32>],
-    n: usize,
-}
-
-impl Sink for Collect<'_> {
-    #[inline(always)]
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        let mut lanes = [0; 16];
-        s.store_i32(sums, &mut lanes);
-        for (column, sum) in (16 * panel..self.n).zip(lanes) {
-            assert_eq!(self.out[row * self.n + column].replace(sum), None, "written twice");
-        }
-    }
-}
 
 struct Case {
     m: usize,
@@ -47,11 +29,11 @@ impl Case {
     }
 
     fn check<const MR: usize, const NV: usize, const KC: usize>(&self, level: Level) {
-        let out = self.run(level, |call| level.run(Tiled::<_, MR, NV, KC>(call)));
+        let out = self.run(level, |call| level.run(Tiled::<MR, NV, KC>(call)));
         assert!(out == self.expected, "{level:?} {MR}x{}x{KC}: {}x{}x{}", 16 * NV, self.m, self.k, self.n);
     }
 
-    fn run(&self, level: Level, run: impl Fn(Matmul<'_, Collect<'_>>)) -> Vec<Option<i32>> {
+    fn run(&self, level: Level, run: impl Fn(Matmul<'_>)) -> Vec<Option<i32>> {
         let mut out = vec![None; self.m * self.n];
         let mut rows = vec![u64::MAX / 5; self.m * row_words(self.k).unwrap()];
         let x = Activations { data: &self.x, stride: self.k + 3, rows: self.m };
@@ -59,7 +41,14 @@ impl Case {
         let weights = Packed::new(&self.packed).unwrap().expert(0);
         let x = PackedRows::new(&rows, self.k, self.m);
         let words = &mut vec![u64::MAX / 3; MATMUL_WORDS];
-        run(Matmul { x, weights, panels: 0..weights.len(), words, sink: Collect { out: &mut out, n: self.n } });
+        let sink: Sink<'_> = &mut |finished| {
+            finished.each(|row, panel, sums| {
+                for (column, &sum) in (16 * panel..self.n).zip(sums) {
+                    assert_eq!(out[row * self.n + column].replace(sum), None, "written twice");
+                }
+            });
+        };
+        run(Matmul { x, weights, panels: 0..weights.len(), words, sink });
         out
     }
 }

@@ -3,12 +3,11 @@
 mod common;
 use common::{Random, levels};
 use half::{bf16, f16};
-use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
 use tilekern_kernels::rows::{
-    Choice, FirstMax, List, Middle, Noise, Sample, Stages, TopK, Workspace, list_len, maxima_len, workspace_maxima,
+    Blocked, Choice, FirstMax, List, Middle, Noise, Sample, Stages, TopK, Workspace, list_len, maxima_len, workspace_maxima,
 };
 
 /// Everything that a row gives.
@@ -53,8 +52,8 @@ fn defined<T: Element>(row: &[T], stages: &Stages, noise: &Noise<'_>, elements: 
 }
 
 /// `room` entries at most go into a list.
-fn found<T: Element, const BLOCK: usize>(
-    level: Level,
+fn found<T: Element>(
+    run: impl Fn(Sample<'_, T>) -> Choice,
     row: &[T],
     stages: Stages,
     noise: Noise<'_>,
@@ -66,7 +65,7 @@ fn found<T: Element, const BLOCK: usize>(
     let (mut values, mut indices) = (vec![f32::NAN; room], vec![-1; room]);
     let mut maxima = vec![f32::NAN; workspace_maxima(v)];
     let (mut filtered, mut tokens, mut probabilities) = (vec![9.0; v], vec![9; v], vec![9.0; v]);
-    let choice = level.run(Sample::<T, BLOCK> {
+    let choice = run(Sample {
         row,
         stages,
         noise,
@@ -132,8 +131,8 @@ fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, kind: 
     }
     for level in levels() {
         let found = [
-            found::<T, 64>(level, &row, stages, noise, outputs, usize::MAX),
-            found::<T, OTHER>(level, &row, stages, noise, outputs, 2048),
+            found(|row| level.run(row), &row, stages, noise, outputs, usize::MAX),
+            found(|row| level.run(Blocked::<T, OTHER>(row)), &row, stages, noise, outputs, 2048),
         ];
         for found in found {
             assert!(found == expected, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");

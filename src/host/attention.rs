@@ -11,9 +11,6 @@ use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::tiles;
 
-/// Positions whose values stay in the first cache: 16 KiB at a head of 128.
-const KV_TILE: usize = 32;
-
 pub(super) struct Slots<K> {
     scores: WorkerSlot<f32>,
     /// Four chains, a query and an output.
@@ -77,7 +74,7 @@ impl<P: ParallelFor> Host<P> {
             let query = call.query.row(row).gather(query);
             let mask = call.mask.as_ref().map(|m| m.row(token).gather(mask));
             output.scatter(stage, |output| {
-                self.level.run(tiles::Attention::<K, KV_TILE> {
+                self.level.run(tiles::Attention {
                     query,
                     keys,
                     values,

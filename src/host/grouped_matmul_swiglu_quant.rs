@@ -6,7 +6,7 @@
 use super::Host;
 use super::activations::{RowSlots, chunk_rows};
 use super::half_products::{self, HalfProducts, WIDTH};
-use super::quant_matmul::{Integers, Offset, task_columns};
+use super::quant_matmul::{Offset, Target, store_integers, task_columns};
 use super::weight::{Weight, plan_stage};
 use crate::backend::{Backend, Run};
 use crate::error::{Error, Value};
@@ -18,7 +18,7 @@ use core::alloc::Layout;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{GroupScale, GroupSwigluQuant, Quantiser, SwigluQuant};
-use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows};
+use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows, Sink};
 
 /// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
 const SUMS: usize = 1 << 21;
@@ -209,10 +209,10 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
         let (level, d) = (self.host.level, self.d.weight());
         let longest = self.segments.iter().map(|[_, first, end]| end - first).max().unwrap_or(1);
         let columns = task_columns(longest, d, self.format);
-        parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, block, (words, stage)| {
+        parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
             let strip = self.weight.strip(level, expert, block.columns.clone(), d, stage);
             let (x, offset) = (x.range(block.rows.clone()), Offset { row: block.rows.start, panel: strip.first });
-            let sink = Integers { block, offset, bias: None };
+            let sink: Sink<'_> = &mut |sums| store_integers(sums, Target { block: &mut block, offset }, None);
             level.run(Matmul { x, weights: strip.panels, panels: strip.range, words, sink });
         });
     }

@@ -10,10 +10,10 @@ use crate::parallel::{self, ByRow, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
 use crate::tensor::Tensor;
 use core::ops::Range;
-use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::dispatch::{Kernel, Level};
 use tilekern_kernels::pack::ColumnSums;
-use tilekern_kernels::simd::Simd;
-use tilekern_kernels::tiles::{Activations, Matmul, PackRows, PackedRows, Sink, row_words};
+use tilekern_kernels::simd::{Dot, Simd};
+use tilekern_kernels::tiles::{Activations, Finished, Matmul, PackRows, PackedRows, Sink, row_words};
 
 /// Columns of a task.
 pub(super) const WIDTH: usize = 64;
@@ -138,7 +138,8 @@ impl<'s> HalfProducts<'s> {
             let pitch = w.groups * self.words();
             let packed = &self.packed[2 * rows.start * pitch + group * self.words()..];
             let x = PackedRows::strided(packed, w.rows, 2 * rows.len(), pitch);
-            let (weights, sink) = (window(&column_sums[..count]), Halves { sums, scales: &scales });
+            let weights = window(&column_sums[..count]);
+            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, sums, scales: &scales });
             level.run(Matmul { x, weights, panels: 0..count, words, sink });
         }
         for (row, [high, low]) in sums.as_chunks::<2>().0.iter().enumerate() {
@@ -151,6 +152,7 @@ impl<'s> HalfProducts<'s> {
 
 /// Scaled sums, added in half precision.
 struct Halves<'a> {
+    finished: Finished<'a>,
     sums: &'a mut [[f32; WIDTH]],
     scales: &'a [f32; WIDTH],
 }
@@ -163,12 +165,20 @@ fn half<S: Simd>(s: S, v: S::F32) -> S::F32 {
     s.load_f16(&bits)
 }
 
-impl Sink for Halves<'_> {
+impl Kernel for Halves<'_> {
+    type Output = ();
+    const DOT: bool = false;
+
     #[inline(always)]
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        let scale = s.load(&self.scales.as_chunks::<16>().0[panel]);
-        let total = &mut self.sums[row].as_chunks_mut::<16>().0[panel];
-        let part = half(s, s.mul(s.to_f32(sums), scale));
-        s.store(half(s, s.add(s.load(total), part)), total);
+    fn run<S: Dot>(self, s: S) {
+        self.finished.each(
+            #[inline(always)]
+            |row, panel, sums| {
+                let scale = s.load(&self.scales.as_chunks::<16>().0[panel]);
+                let total = &mut self.sums[row].as_chunks_mut::<16>().0[panel];
+                let part = half(s, s.mul(s.to_f32(s.load_i32(sums)), scale));
+                s.store(half(s, s.add(s.load(total), part)), total);
+            },
+        );
     }
 }

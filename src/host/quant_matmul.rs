@@ -8,12 +8,13 @@ use crate::error::Error;
 use crate::ops::{Bias, ChannelScale, FORMAT_PACKED, Product, Product3, QuantMatmul, WeightSizes};
 use crate::parallel::{self, Block, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
-use crate::tensor::{Row, Tensor, TensorMut};
+use crate::tensor::{Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
+use tilekern_kernels::dispatch::Kernel;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias};
-use tilekern_kernels::simd::Simd;
-use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows, Sink};
+use tilekern_kernels::simd::Dot;
+use tilekern_kernels::tiles::{Finished, MATMUL_WORDS, Matmul, PackedRows, Sink};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
@@ -85,14 +86,15 @@ impl<P: ParallelFor> Host<P> {
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let rows = chunk_rows(d.m, d.k);
+        let level = self.level;
         for first in (0..d.m).step_by(rows) {
             let x = chunk.pack(self.level, &self.pool, &call.x, first..d.m.min(first + rows));
             let chunk = Chunk { host: self, d: d.weight(), format: call.weight_format, weight, x, first, own: &own };
             match &call.out {
-                Product::F32(out) => chunk.run(out, |block, offset| Floats { block, offset, scale: &scale }),
-                Product::F16(out) => chunk.run(out, |block, offset| Floats { block, offset, scale: &scale }),
-                Product::BF16(out) => chunk.run(out, |block, offset| Floats { block, offset, scale: &scale }),
-                Product::I32(out) => chunk.run(out, |block, offset| Integers { block, offset, bias: integers }),
+                Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
+                Product::F16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
+                Product::BF16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
+                Product::I32(out) => chunk.run(out, |sums, to| store_integers(sums, to, integers)),
             }
         }
         Ok(())
@@ -124,16 +126,14 @@ struct Chunk<'a, P> {
 }
 
 impl<P: ParallelFor> Chunk<'_, P> {
-    fn run<'t, T: Copy + Send + Sync, O: Sink>(
-        &self,
-        out: &'t TensorMut<'t, T>,
-        sink: impl Fn(Block<'t, T>, Offset) -> O + Sync,
-    ) {
+    /// The columns over the pool; `finish` takes sums, and the block of the output that they belong to.
+    fn run<'t, T: Copy + Send + Sync>(&self, out: &'t TensorMut<'t, T>, finish: impl Fn(Finished<'_>, Target<'_, 't, T>) + Sync) {
         let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
         let columns = task_columns(rows.len(), self.d, self.format);
-        parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |block, (words, stage)| {
+        parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |mut block, (words, stage)| {
             let strip = self.weight.strip(level, 0, block.columns.clone(), self.d, stage);
-            let sink = sink(block, Offset { row: rows.start, panel: strip.first });
+            let offset = Offset { row: rows.start, panel: strip.first };
+            let sink: Sink<'_> = &mut |sums| finish(sums, Target { block: &mut block, offset });
             level.run(Matmul { x: self.x, weights: strip.panels, panels: strip.range, words, sink });
         });
     }
@@ -146,10 +146,21 @@ pub(super) struct Offset {
     pub panel: usize,
 }
 
-/// Which columns of a block's rows a panel covers.
-#[inline(always)]
-fn span<T>(block: &Block<'_, T>, panel: usize) -> Span {
-    Span { at: 16 * panel - block.columns.start, len: (block.columns.end - 16 * panel).min(16) }
+/// Where finished sums go.
+pub(super) struct Target<'a, 't, T> {
+    pub block: &'a mut Block<'t, T>,
+    pub offset: Offset,
+}
+
+impl<T: Copy> Target<'_, '_, T> {
+    /// The row that 16 columns belong to, those of its columns that the block has, and which of all columns they are.
+    #[inline(always)]
+    fn place(&mut self, row: usize, panel: usize) -> (usize, RowMut<'_, T>, Span, Span) {
+        let (row, panel) = (self.offset.row + row, self.offset.panel + panel);
+        let columns = &self.block.columns;
+        let span = Span { at: 16 * panel - columns.start, len: (columns.end - 16 * panel).min(16) };
+        (row, self.block.row(row), span, Span { at: 16 * panel, ..span })
+    }
 }
 
 /// What turns a sum into a number.
@@ -161,67 +172,62 @@ struct Scale<'a> {
 }
 
 /// Scaled sums.
-struct Floats<'a, T> {
-    block: Block<'a, T>,
-    offset: Offset,
+struct Floats<'a, 't, T> {
+    sums: Finished<'a>,
+    to: Target<'a, 't, T>,
     scale: &'a Scale<'a>,
 }
 
-impl<T: Element> Sink for Floats<'_, T> {
+impl<T: Element> Kernel for Floats<'_, '_, T> {
+    type Output = ();
+    const DOT: bool = false;
+
     #[inline(always)]
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        let (row, panel) = (self.offset.row + row, self.offset.panel + panel);
-        let span = span(&self.block, panel);
-        let channel = Span { at: 16 * panel, ..span };
-        let mut value = match self.scale.integers {
-            None => s.to_f32(sums),
-            Some(bias) => add_bias(s, sums, channel.load_i32(s, bias)),
-        };
-        if let Some(scale) = &self.scale.x {
-            value = s.mul(value, s.splat(scale.get(row)));
-        }
-        if let Some(scale) = self.scale.weight {
-            value = s.mul(value, channel.load(s, scale, 0.0));
-        }
-        if let Some(bias) = self.scale.floats {
-            value = s.add(value, channel.load(s, bias, 0.0));
-        }
-        let mut to = self.block.row(row);
-        match to.as_slice() {
-            Some(to) => span.store(s, value, to),
-            None => {
-                let mut all = [T::default(); 16];
-                T::store(s, value, &mut all);
-                for i in 0..span.len {
-                    to.set(span.at + i, all[i]);
+    fn run<S: Dot>(mut self, s: S) {
+        self.sums.each(
+            #[inline(always)]
+            |row, panel, sums| {
+                let (row, mut to, span, channel) = self.to.place(row, panel);
+                let sums = s.load_i32(sums);
+                let mut value = match self.scale.integers {
+                    None => s.to_f32(sums),
+                    Some(bias) => add_bias(s, sums, channel.load_i32(s, bias)),
+                };
+                if let Some(scale) = &self.scale.x {
+                    value = s.mul(value, s.splat(scale.get(row)));
                 }
-            }
-        }
+                if let Some(scale) = self.scale.weight {
+                    value = s.mul(value, channel.load(s, scale, 0.0));
+                }
+                if let Some(bias) = self.scale.floats {
+                    value = s.add(value, channel.load(s, bias, 0.0));
+                }
+                match to.as_slice() {
+                    Some(to) => span.store(s, value, to),
+                    None => {
+                        let mut all = [T::default(); 16];
+                        T::store(s, value, &mut all);
+                        for i in 0..span.len {
+                            to.set(span.at + i, all[i]);
+                        }
+                    }
+                }
+            },
+        );
     }
 }
 
-/// The sums themselves.
-pub(super) struct Integers<'a> {
-    pub block: Block<'a, i32>,
-    pub offset: Offset,
-    pub bias: Option<&'a [i32]>,
-}
-
-impl Sink for Integers<'_> {
-    #[inline(always)]
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        let (row, panel) = (self.offset.row + row, self.offset.panel + panel);
-        let span = span(&self.block, panel);
-        let mut to = self.block.row(row);
-        match (to.as_slice(), self.bias) {
-            (Some(to), None) => span.store_i32(s, sums, to),
+/// The sums themselves, with a bias if there is one.
+pub(super) fn store_integers(sums: Finished<'_>, mut to: Target<'_, '_, i32>, bias: Option<&[i32]>) {
+    sums.each(|row, panel, sums| {
+        let (_, mut to, span, channel) = to.place(row, panel);
+        match (to.as_slice(), bias) {
+            (Some(to), None) => to[span.at..][..span.len].copy_from_slice(&sums[..span.len]),
             (_, bias) => {
-                let mut all = [0; 16];
-                s.store_i32(sums, &mut all);
                 for i in 0..span.len {
-                    to.set(span.at + i, all[i].saturating_add(bias.map_or(0, |bias| bias[16 * panel + i])));
+                    to.set(span.at + i, sums[i].saturating_add(bias.map_or(0, |bias| bias[channel.at + i])));
                 }
             }
         }
-    }
+    });
 }

@@ -5,17 +5,15 @@
 //! where among equals the cut lies follows from their mass. Most elements are spared the digits: for k all below a bound that k elements
 //! reach, for p all below a value so low that they must be dropped, whose masses are summed 16 at a time.
 
-use super::blocks::{block_maxima, bound, maxima_len};
+use super::blocks::{BLOCK, block_maxima, bound, maxima_len};
 use super::key::{ascending_to_value, value_to_ascending};
 use super::mass::{ONE, Total, mass};
 use super::{row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::math::exp_not_positive;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
-
-/// Elements of a block.
-const BLOCK: usize = 64;
 
 /// Numbers that a row of `n` elements needs to work in: its block maxima, and half as many.
 pub const fn apply_len(n: usize) -> usize {
@@ -290,6 +288,7 @@ fn last<S: Simd, T: Element>(s: S, row: &[T], max: f32) -> Kept {
 impl<T: Element> Kernel for ApplyTopKTopP<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_apply_top_k_top_p);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

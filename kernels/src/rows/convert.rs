@@ -3,6 +3,7 @@
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::Dot;
 
 /// `output = input`, each number the nearest of its type.
@@ -16,6 +17,7 @@ pub struct Narrow<'a, T> {
 impl<T: Element> Kernel for Narrow<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_narrow);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -38,6 +40,7 @@ pub struct Widen<'a, T> {
 impl<T: Element> Kernel for Widen<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_widen);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -62,6 +65,7 @@ pub struct Scale<'a, T> {
 impl<T: Element> Kernel for Scale<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_scale);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

@@ -2,8 +2,9 @@
 
 use super::rms_norm::{Norm, root_scale};
 use super::{Span, row_sum, vectors};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// `(f32(sum) * row_scale) * column_scale`
@@ -46,6 +47,7 @@ pub struct Dequant<'a> {
 impl Kernel for Dequant<'_> {
     type Output = ();
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -77,6 +79,7 @@ pub struct DequantResidual<'a, T> {
 impl<T: Element> Kernel for DequantResidual<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_dequant_residual);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -108,6 +111,7 @@ pub struct DequantResidualRmsNormQuant<'a, T> {
 impl<T: Element> Kernel for DequantResidualRmsNormQuant<'_, T> {
     type Output = f32;
     const DOT: bool = false;
+    per_element!(run_dequant_residual_rms_norm_quant);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

@@ -1,7 +1,7 @@
 //! A row divided by a number: the temperature.
 
 use super::vectors;
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::Dot;
 
 /// `row = row / by`
@@ -15,6 +15,7 @@ pub struct Divide<'a> {
 impl Kernel for Divide<'_> {
     type Output = ();
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

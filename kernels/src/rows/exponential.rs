@@ -3,6 +3,7 @@
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::philox::Exponential;
 use crate::simd::Dot;
 
@@ -21,6 +22,7 @@ pub struct Exponentials<'a, T> {
 impl<T: Element> Kernel for Exponentials<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_exponentials);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

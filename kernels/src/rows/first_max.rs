@@ -6,6 +6,7 @@ use super::key::clean;
 use super::{Span, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// What a pass over a row found.
@@ -111,6 +112,7 @@ pub struct FirstMax<'a, T> {
 impl<T: Element> Kernel for FirstMax<'_, T> {
     type Output = (usize, Summary);
     const DOT: bool = false;
+    per_element!(run_first_max);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> (usize, Summary) {

@@ -8,6 +8,7 @@
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// What was found so far in a row.
@@ -63,6 +64,7 @@ fn lies_below<S: Simd, T: Element>(s: S, row: &[T], top: f32) -> bool {
 impl<T: Element> Kernel for KeepPrefix<'_, T> {
     type Output = bool;
     const DOT: bool = false;
+    per_element!(run_keep_prefix);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> bool {

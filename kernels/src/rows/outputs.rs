@@ -11,7 +11,7 @@ use super::survivors::{Above, pieces};
 use crate::element::Element;
 use crate::simd::Simd;
 
-impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
+impl<T: Element> Sample<'_, T> {
     /// The value of tokens that are not kept.
     #[inline(always)]
     pub(super) fn fill(&self) -> f32 {

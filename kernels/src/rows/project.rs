@@ -6,6 +6,7 @@
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::Dot;
 
 /// `output[n] = sum over k of input[k] * weight[n][k]`
@@ -21,6 +22,7 @@ pub struct Project<'a, T> {
 impl<T: Element> Kernel for Project<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_project);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

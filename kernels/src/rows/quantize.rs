@@ -8,6 +8,7 @@ use super::{Span, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::math::constants::ROUND;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// Quantises the row of `n` numbers that `value` gives (twice; zeros behind a tail) and returns its scale.
@@ -49,6 +50,7 @@ pub struct Quantize<'a, T> {
 impl<T: Element> Kernel for Quantize<'_, T> {
     type Output = f32;
     const DOT: bool = false;
+    per_element!(run_quantize);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

@@ -6,6 +6,7 @@
 use super::{Span, quantize, row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// `1 / sqrt(mean + eps)` for the mean of `n` squares, from their sum.
@@ -72,6 +73,7 @@ pub struct RmsNorm<'a, T> {
 impl<T: Element> Kernel for RmsNorm<'_, T> {
     type Output = ();
     const DOT: bool = false;
+    per_element!(run_rms_norm);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -99,6 +101,7 @@ pub struct RmsNormQuant<'a, T> {
 impl<T: Element> Kernel for RmsNormQuant<'_, T> {
     type Output = f32;
     const DOT: bool = false;
+    per_element!(run_rms_norm_quant);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {

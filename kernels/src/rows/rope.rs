@@ -5,7 +5,7 @@
 //! vector, and a span then covers several heads; other sizes go head by head.
 
 use super::{Span, dequant_span, vectors};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::{Dot, Simd};
 
 /// Turns eight pairs by eight angles; `turn` holds cos and sin interleaved.
@@ -42,6 +42,7 @@ impl DequantRope<'_> {
 impl Kernel for DequantRope<'_> {
     type Output = ();
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {

@@ -4,7 +4,7 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{block_maxima, maxima_len};
+use super::blocks::{BLOCK, block_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
 use super::mass::cut;
 use super::min_p::{certain_min_p, min_p_bound};
@@ -15,6 +15,7 @@ use super::softmax::Weights;
 use super::survivors::Above;
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// What a status byte of a row is made of.
@@ -67,7 +68,7 @@ pub const fn workspace_maxima(n: usize) -> usize {
 }
 
 /// A row of TopKTopPSample.
-pub struct Sample<'a, T, const BLOCK: usize = 64> {
+pub struct Sample<'a, T> {
     /// Logits or probabilities, at least one, at most 2^20.
     pub row: &'a [T],
     /// What to keep.
@@ -103,19 +104,27 @@ enum Kept {
     Sorted(Above, Weights),
 }
 
-impl<T: Element, const BLOCK: usize> Kernel for Sample<'_, T, BLOCK> {
+impl<T: Element> Kernel for Sample<'_, T> {
+    type Output = Choice;
+    const DOT: bool = false;
+    per_element!(run_sample);
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Choice {
+        self.choose::<S, BLOCK>(s)
+    }
+}
+
+/// [`Sample`] by way of blocks of another size.
+pub struct Blocked<'a, T, const BLOCK: usize>(pub Sample<'a, T>);
+
+impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
     type Output = Choice;
     const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {
-        let keeps_one = self.stages.p <= 0.0 || self.stages.min_p >= 1.0;
-        if (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none() {
-            let (first, summary) = first_max(s, self.row, self.nan);
-            let status = self.status(summary);
-            return Choice { token: if status & status::EMPTY == 0 { first } else { 0 }, status };
-        }
-        self.run_blocks(s)
+        self.0.choose::<S, BLOCK>(s)
     }
 }
 
@@ -129,7 +138,19 @@ fn is_empty<T: Element>(row: &[T], summary: Summary, is_logits: bool) -> bool {
     summary.max == f32::NEG_INFINITY || (!is_logits && summary.max == 0.0 && row.iter().all(zero))
 }
 
-impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
+impl<T: Element> Sample<'_, T> {
+    /// The whole work.
+    #[inline(always)]
+    fn choose<S: Simd, const BLOCK: usize>(self, s: S) -> Choice {
+        let keeps_one = self.stages.p <= 0.0 || self.stages.min_p >= 1.0;
+        if (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none() {
+            let (first, summary) = first_max(s, self.row, self.nan);
+            let status = self.status(summary);
+            return Choice { token: if status & status::EMPTY == 0 { first } else { 0 }, status };
+        }
+        self.run_blocks::<S, BLOCK>(s)
+    }
+
     #[inline(always)]
     fn status(&self, summary: Summary) -> u8 {
         let bit = |bit, holds| if holds { bit } else { 0 };
@@ -140,15 +161,15 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
 
     /// Whether top-k asks for smaller blocks: a bound is only as good as there are maxima above the k-th.
     #[inline(always)]
-    fn few_blocks(&self) -> bool {
+    fn few_blocks<const BLOCK: usize>(&self) -> bool {
         self.stages.k > self.row.len() / (4 * BLOCK) && self.row.len() <= LONG
     }
 
     /// The row by way of its block maxima.
     #[inline(always)]
-    fn run_blocks<S: Simd>(mut self, s: S) -> Choice {
+    fn run_blocks<S: Simd, const BLOCK: usize>(mut self, s: S) -> Choice {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
-        let summary = match self.few_blocks() {
+        let summary = match self.few_blocks::<BLOCK>() {
             false => block_maxima::<S, T, BLOCK>(s, self.row, self.work.maxima, self.nan),
             true => block_maxima::<S, T, SMALL>(s, self.row, self.work.maxima, self.nan),
         };
@@ -157,10 +178,10 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
             self.write_nothing();
             return Choice { token: 0, status };
         }
-        if let Some(token) = self.certain(s, summary.max) {
+        if let Some(token) = self.certain::<S, BLOCK>(s, summary.max) {
             return Choice { token, status };
         }
-        let kept = self.keep(s, summary.max);
+        let kept = self.keep::<S, BLOCK>(s, summary.max);
         let token = match kept {
             Kept::List(n) => self.finish_list(s, n),
             Kept::Row(above, weights) => self.finish_row(s, above, &weights),
@@ -177,7 +198,7 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
     /// The choice where it does not hang on the sum of the row, and no list is asked for: the sum is a pass of its own. Logits without
     /// top-k, that is.
     #[inline(always)]
-    fn certain<S: Simd>(&mut self, s: S, max: f32) -> Option<usize> {
+    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
         let Stages { k, p, min_p, is_logits } = self.stages;
         let nucleus = p > 0.0 && p < 1.0;
         let min_p_on = min_p > 0.0;
@@ -221,9 +242,9 @@ impl<T: Element, const BLOCK: usize> Sample<'_, T, BLOCK> {
 
     /// The stages.
     #[inline(always)]
-    fn keep<S: Simd>(&mut self, s: S, max: f32) -> Kept {
+    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
-        let (row, few_blocks) = (self.row, self.few_blocks());
+        let (row, few_blocks) = (self.row, self.few_blocks::<BLOCK>());
         let Workspace { list, maxima } = &mut self.work;
         let nucleus = p > 0.0 && p < 1.0;
         let (mut n, weights);

@@ -5,7 +5,7 @@
 //! list, else by a softmax over the probabilities, whose sum runs over the row by index. What is too much for a list is sorted in
 //! `keys`.
 
-use super::blocks::block_maxima;
+use super::blocks::{BLOCK, block_maxima};
 use super::first_max::first_max;
 use super::key::{index_of, key, value_of};
 use super::mass::cut;
@@ -18,10 +18,8 @@ use super::softmax::Weights;
 use super::survivors::{Above, pieces};
 use crate::dispatch::Kernel;
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
-
-/// Elements of a block.
-const BLOCK: usize = 64;
 
 /// The largest k.
 pub const MAX_K: usize = 1024;
@@ -49,6 +47,7 @@ pub struct SampleV1<'a, T> {
 impl<T: Element> Kernel for SampleV1<'_, T> {
     type Output = Choice;
     const DOT: bool = false;
+    per_element!(run_sample_v1);
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> Choice {

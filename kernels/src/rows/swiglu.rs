@@ -3,9 +3,10 @@
 //! The row is computed once into a stage, which the quantiser then reads twice: an exponential costs more than a load.
 
 use super::{Quantiser, Span, add_bias, dequant_span, vectors};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::element::Element;
 use crate::math::exp;
+use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
 /// `(a / (1 + exp(-a))) * b`
@@ -56,6 +57,7 @@ pub struct DequantSwigluQuant<'a> {
 impl Kernel for DequantSwigluQuant<'_> {
     type Output = f32;
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f32 {
@@ -131,6 +133,7 @@ pub struct GroupSwigluQuant<'a, T> {
 impl<T: Element> Kernel for GroupSwigluQuant<'_, T> {
     type Output = [f32; 2];
     const DOT: bool = false;
+    per_element!(run_group_swiglu_quant);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> [f32; 2] {
@@ -164,6 +167,7 @@ pub struct SwigluQuant<'a> {
 impl Kernel for SwigluQuant<'_> {
     type Output = [f32; 2];
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> [f32; 2] {

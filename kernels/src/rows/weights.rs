@@ -7,7 +7,7 @@
 use super::key::key;
 use super::mass::{ONE, Total, mass};
 use super::{Span, row_sum, vectors};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::philox::Exponential;
 use crate::simd::{Dot, Simd};
 
@@ -43,6 +43,7 @@ pub struct BestKey<'a>(pub Racers<'a>);
 impl Kernel for BestKey<'_> {
     type Output = u64;
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> u64 {
@@ -83,6 +84,7 @@ pub struct KeysBelow<'a> {
 impl Kernel for KeysBelow<'_> {
     type Output = ();
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -114,6 +116,7 @@ pub struct WeightSum<'a> {
 impl Kernel for WeightSum<'_> {
     type Output = f64;
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> f64 {
@@ -162,6 +165,7 @@ pub struct BlockMasses<'a> {
 impl Kernel for BlockMasses<'_> {
     type Output = ();
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
@@ -199,6 +203,7 @@ pub struct Reaches<'a> {
 impl Kernel for Reaches<'_> {
     type Output = usize;
     const DOT: bool = false;
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> usize {

@@ -8,8 +8,12 @@
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::math::exp_not_positive;
+use crate::per_element::per_element;
 use crate::rows::{row_sum, vectors};
 use crate::simd::{Dot, Simd};
+
+/// Positions whose values stay in the first cache: 16 KiB at a head of 128.
+const KV_TILE: usize = 32;
 
 /// Rows of a cache, a position each.
 #[derive(Clone, Copy)]
@@ -38,7 +42,7 @@ impl<'a, T> Positions<'a, T> {
 }
 
 /// `output = softmax(scale * query keys^T + mask) values`. A query whose every score is -inf gets zeros.
-pub struct Attention<'a, T, const KV_TILE: usize> {
+pub struct Attention<'a, T> {
     /// One head of one query.
     pub query: &'a [f32],
     /// The keys from position 0 on.
@@ -61,12 +65,33 @@ pub struct Attention<'a, T, const KV_TILE: usize> {
     pub output: &'a mut [f32],
 }
 
-impl<T: Element, const KV_TILE: usize> Kernel for Attention<'_, T, KV_TILE> {
+impl<T: Element> Kernel for Attention<'_, T> {
+    type Output = ();
+    const DOT: bool = false;
+    per_element!(run_attention);
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        self.attend::<S, KV_TILE>(s);
+    }
+}
+
+/// [`Attention`] with KV_TILE keys at a time.
+pub struct KvTiled<'a, T, const KV_TILE: usize>(pub Attention<'a, T>);
+
+impl<T: Element, const KV_TILE: usize> Kernel for KvTiled<'_, T, KV_TILE> {
     type Output = ();
     const DOT: bool = false;
 
     #[inline(always)]
-    fn run<S: Dot>(mut self, s: S) {
+    fn run<S: Dot>(self, s: S) {
+        self.0.attend::<S, KV_TILE>(s);
+    }
+}
+
+impl<T: Element> Attention<'_, T> {
+    #[inline(always)]
+    fn attend<S: Simd, const KV_TILE: usize>(mut self, s: S) {
         const { assert!(KV_TILE >= 4 && KV_TILE % 4 == 0) };
         let top = self.score(s);
         if top == f32::NEG_INFINITY {
@@ -89,11 +114,9 @@ impl<T: Element, const KV_TILE: usize> Kernel for Attention<'_, T, KV_TILE> {
             #[inline(always)]
             |span| span.load(s, scores, 0.0),
         );
-        self.weigh(s, s.splat(sum as f32));
+        self.weigh::<S, KV_TILE>(s, s.splat(sum as f32));
     }
-}
 
-impl<T: Element, const KV_TILE: usize> Attention<'_, T, KV_TILE> {
     /// Fills the scores and returns their maximum; a NaN is passed over.
     #[inline(always)]
     fn score<S: Simd>(&mut self, s: S) -> f32 {
@@ -132,7 +155,7 @@ impl<T: Element, const KV_TILE: usize> Attention<'_, T, KV_TILE> {
 
     /// `output = sum over j of scores[j] * values[j] / sum`
     #[inline(always)]
-    fn weigh<S: Simd>(self, s: S, sum: S::F32) {
+    fn weigh<S: Simd, const KV_TILE: usize>(self, s: S, sum: S::F32) {
         let width = self.query.len();
         let scores = &self.scores[..self.positions];
         let values = Positions::new(self.values, self.strides[1], width, scores.len());

@@ -3,23 +3,42 @@
 //! NV panels at a time, KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights, which stay in the first cache
 //! (widened there once, where the token's dot wants that). Between two steps of KC the accumulators wait in `words`; a product with
 //! K <= KC waits once. While a block computes, each of its tiles asks for a share of the weights that come next. A block's
-//! finished accumulators go from `words` to the [`Sink`]: so the tiles are compiled once, whatever is done with their sums.
+//! finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever is done with its sums.
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
 use super::rows::PackedRows;
 use super::{gemv::gemv, int8::tile};
-use crate::dispatch::{Isa, Kernel};
+use crate::dispatch::{Isa, Kernel, compiled_here};
 use crate::pack::Panels;
-use crate::simd::{Dot, Simd, TileUnit};
+use crate::simd::{Dot, TileUnit};
 use core::ops::Range;
 
-/// Where finished accumulators go: 16 columns of one row at a time.
-pub trait Sink {
-    /// Takes the sums of columns `16 * panel ..` of `row`; those beyond the last column are meaningless. Must be
-    /// `#[inline(always)]`.
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32);
+/// Finished accumulators of some rows and panels.
+#[derive(Clone)]
+pub struct Finished<'a> {
+    /// The rows.
+    pub rows: Range<usize>,
+    /// The panels.
+    pub panels: Range<usize>,
+    /// `[row][panel][16]`; columns beyond the last are meaningless.
+    pub sums: &'a [[i32; 16]],
 }
+
+impl Finished<'_> {
+    /// Calls `put(row, panel, sums)` for each row and panel.
+    #[inline(always)]
+    pub fn each(&self, mut put: impl FnMut(usize, usize, &[i32; 16])) {
+        for (row, sums) in self.rows.clone().zip(self.sums.chunks_exact(self.panels.len())) {
+            for (panel, sums) in self.panels.clone().zip(sums) {
+                put(row, panel, sums);
+            }
+        }
+    }
+}
+
+/// Where finished accumulators go: each row and panel once, a block of them at a time.
+pub type Sink<'a> = &'a mut dyn FnMut(Finished<'_>);
 
 /// The largest MR * NV.
 const AREA: usize = 64;
@@ -34,7 +53,7 @@ const STAGED: usize = 512;
 pub const MATMUL_WORDS: usize = PARKED * 8 + STAGED * 16;
 
 /// `sink[row][n] = sum over k of x[row][k] * weights[k][n]` for the columns of a range of panels.
-pub struct Matmul<'a, O> {
+pub struct Matmul<'a> {
     /// The rows, as [`PackRows`](super::PackRows) made them on this instruction set for `weights.k()`.
     pub x: PackedRows<'a>,
     /// The weights of one expert.
@@ -44,30 +63,31 @@ pub struct Matmul<'a, O> {
     /// [`MATMUL_WORDS`]; contents irrelevant.
     pub words: &'a mut [u64],
     /// Takes the sums.
-    pub sink: O,
+    pub sink: Sink<'a>,
 }
 
-impl<O: Sink> Kernel for Matmul<'_, O> {
+impl Kernel for Matmul<'_> {
     type Output = ();
+    compiled_here!();
 
     /// With the tile that the benches found best for the instruction set.
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let rows = self.x.rows();
         match s.tile_unit() {
-            Some(unit) if suits_unit(rows, self.weights.k()) => return self.on_unit(s, unit),
+            Some(unit) if suits_unit(rows, self.weights.k()) => return self.on_unit(unit),
             _ => {}
         }
         match S::ISA {
             // Few rows: the tile that leaves fewer of them idle.
             Isa::Avx512Vnni | Isa::Avx512Amx => match rows > 32 || rows.next_multiple_of(6) < rows.next_multiple_of(4) {
-                true => Tiled::<O, 6, 4, 512>(self).run(s),
-                false => Tiled::<O, 4, 4, 256>(self).run(s),
+                true => Tiled::<6, 4, 512>(self).run(s),
+                false => Tiled::<4, 4, 256>(self).run(s),
             },
-            Isa::Avx512 => Tiled::<O, 6, 2, 512>(self).run(s),
-            Isa::Avx2 => Tiled::<O, 4, 4, 256>(self).run(s),
-            Isa::Portable => Tiled::<O, 4, 1, 512>(self).run(s),
-            Isa::Neon | Isa::NeonDot => Tiled::<O, 4, 1, 1024>(self).run(s),
+            Isa::Avx512 => Tiled::<6, 2, 512>(self).run(s),
+            Isa::Avx2 => Tiled::<4, 4, 256>(self).run(s),
+            Isa::Portable => Tiled::<4, 1, 512>(self).run(s),
+            Isa::Neon | Isa::NeonDot => Tiled::<4, 1, 1024>(self).run(s),
         }
     }
 }
@@ -79,11 +99,11 @@ const fn suits_unit(rows: usize, k: usize) -> bool {
     rows >= 4 && rows * k >= 640
 }
 
-impl<O: Sink> Matmul<'_, O> {
+impl Matmul<'_> {
     /// On the unit for tiles: pairs of panels by blocks of rows, whole sums at once.
     #[inline(always)]
-    fn on_unit<S: Dot>(self, s: S, unit: S::Unit) {
-        let Matmul { x, weights, panels, words, mut sink } = self;
+    fn on_unit<U: TileUnit>(self, unit: U) {
+        let Matmul { x, weights, panels, words, sink } = self;
         let parked: &mut [[i32; 16]] = bytemuck::cast_slice_mut(&mut words[..PARKED * 8]);
         let mut configured = 0;
         for panel in panels.clone().step_by(2) {
@@ -101,11 +121,7 @@ impl<O: Sink> Matmul<'_, O> {
                         _ => unit.multiply(block, [weights.panel(panel)], to),
                     }
                 }
-                for row in first..end {
-                    for v in 0..count {
-                        sink.put(s, row, panel + v, s.load_i32(&parked[(row - first) * count + v]));
-                    }
-                }
+                sink(Finished { rows: first..end, panels: panel..panel + count, sums: &parked[..(end - first) * count] });
             }
         }
         unit.release();
@@ -113,23 +129,23 @@ impl<O: Sink> Matmul<'_, O> {
 }
 
 /// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time (a multiple of 64).
-pub struct Tiled<'a, O, const MR: usize, const NV: usize, const KC: usize>(pub Matmul<'a, O>);
+pub struct Tiled<'a, const MR: usize, const NV: usize, const KC: usize>(pub Matmul<'a>);
 
-impl<O: Sink, const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, O, MR, NV, KC> {
+impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR, NV, KC> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && MR * NV <= AREA && KC >= 64 && KC % 64 == 0) };
-        let Matmul { x, weights, panels, words, mut sink } = self.0;
+        let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
         let mut panel = panels.start;
         while panel < panels.end {
             panel += match panels.end - panel {
-                left if left >= NV => sweep.panels::<S, O, MR, NV, KC>(s, panel, &mut sink),
-                left if NV > 2 && left >= 2 => sweep.panels::<S, O, MR, 2, KC>(s, panel, &mut sink),
-                _ => sweep.panels::<S, O, MR, 1, KC>(s, panel, &mut sink),
+                left if left >= NV => sweep.panels::<S, MR, NV, KC>(s, panel, sink),
+                left if NV > 2 && left >= 2 => sweep.panels::<S, MR, 2, KC>(s, panel, sink),
+                _ => sweep.panels::<S, MR, 1, KC>(s, panel, sink),
             };
         }
     }
@@ -146,11 +162,11 @@ struct Sweep<'a> {
 impl Sweep<'_> {
     /// All rows over NV panels, in equal blocks; returns NV.
     #[inline(always)]
-    fn panels<S: Dot, O: Sink, const MR: usize, const NV: usize, const KC: usize>(
+    fn panels<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
         &mut self,
         s: S,
         panel: usize,
-        sink: &mut O,
+        sink: &mut dyn FnMut(Finished<'_>),
     ) -> usize {
         let rows = self.x.rows();
         let groups = rows.div_ceil(MR);
@@ -165,11 +181,8 @@ impl Sweep<'_> {
                 1 => self.stream::<S, NV>(s, panel),
                 _ => self.block::<S, MR, NV, KC>(s, panel, after, range.clone()),
             }
-            for row in first..rows.min(range.end * MR) {
-                for v in 0..NV {
-                    sink.put(s, row, panel + v, s.load_i32(&self.parked[(row - first) * NV + v]));
-                }
-            }
+            let end = rows.min(range.end * MR);
+            sink(Finished { rows: first..end, panels: panel..panel + NV, sums: &self.parked[..(end - first) * NV] });
         }
         NV
     }
@@ -184,7 +197,7 @@ impl Sweep<'_> {
         start
     }
 
-    /// One row over NV panels. Compiled once for all sinks.
+    /// One row over NV panels.
     #[inline(never)]
     fn stream<S: Dot, const NV: usize>(&mut self, s: S, panel: usize) {
         s.vectorize(
@@ -202,8 +215,7 @@ impl Sweep<'_> {
         )
     }
 
-    /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on. Compiled once for
-    /// all sinks.
+    /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on.
     #[inline(never)]
     fn block<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
         &mut self,

@@ -8,6 +8,6 @@ mod int8;
 mod matmul;
 mod rows;
 
-pub use attention::Attention;
-pub use matmul::{MATMUL_WORDS, Matmul, Sink, Tiled};
+pub use attention::{Attention, KvTiled};
+pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use rows::{Activations, PackRows, PackedRows, row_words};

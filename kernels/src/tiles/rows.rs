@@ -2,7 +2,7 @@
 //!
 //! A tile reads every row once for each NV panels, so the form is made once, for all panels. Row by row it is a vector loop.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::{Dot, TileBlock};
 
 /// Rows of int8 activations, each contiguous, `stride` apart.
@@ -41,6 +41,7 @@ pub struct PackRows<'a> {
 
 impl Kernel for PackRows<'_> {
     type Output = ();
+    compiled_here!();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {

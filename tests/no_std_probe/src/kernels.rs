@@ -1,9 +1,8 @@
 //! Every kernel, for every storage type.
 
 use tilekern_kernels::dispatch::{Kernel, Level};
-use tilekern_kernels::simd::{Dot, Simd};
-use tilekern_kernels::tiles::{self, Sink};
-use tilekern_kernels::{pack, philox, rows};
+use tilekern_kernels::simd::Dot;
+use tilekern_kernels::{pack, philox, rows, tiles};
 
 /// One function for each kernel.
 macro_rules! instantiate {
@@ -26,29 +25,14 @@ instantiate! {
     keys_below: rows::KeysBelow<'static>;
     reaches: rows::Reaches<'static>;
     weight_sum: rows::WeightSum<'static>;
-    matmul: tiles::Matmul<'static, Sums>;
-    matmul_1x16x64: tiles::Tiled<'static, Sums, 1, 1, 64>;
+    matmul: tiles::Matmul<'static>;
+    matmul_1x16x64: tiles::Tiled<'static, 1, 1, 64>;
     column_sums: pack::ColumnSums<'static>;
     swiglu_quant: rows::SwigluQuant<'static>;
     pack_rows: tiles::PackRows<'static>;
     pack_strip: pack::PackStrip<'static>;
-    matmul_4x32x1024: tiles::Tiled<'static, Sums, 4, 2, 1024>;
-    matmul_8x128x256: tiles::Tiled<'static, Sums, 8, 8, 256>;
-}
-
-/// Where the sums of a product go: a matrix of 16 columns to a panel.
-pub struct Sums {
-    /// `[row][panel][16]`
-    pub sums: &'static mut [[i32; 16]],
-    /// Panels of a row.
-    pub panels: usize,
-}
-
-impl Sink for Sums {
-    #[inline(always)]
-    fn put<S: Simd>(&mut self, s: S, row: usize, panel: usize, sums: S::I32) {
-        s.store_i32(sums, &mut self.sums[row * self.panels + panel]);
-    }
+    matmul_4x32x1024: tiles::Tiled<'static, 4, 2, 1024>;
+    matmul_8x128x256: tiles::Tiled<'static, 8, 8, 256>;
 }
 
 /// 16 exponential numbers of a tensor.
@@ -96,9 +80,8 @@ macro_rules! per_dtype {
                 project: rows::Project<'static, $t>;
                 widen: rows::Widen<'static, $t>;
                 scale: rows::Scale<'static, $t>;
-                attention_4: tiles::Attention<'static, $t, 4>;
-                attention_64: tiles::Attention<'static, $t, 64>;
-                attention_256: tiles::Attention<'static, $t, 256>;
+                attention: tiles::Attention<'static, $t>;
+                attention_4: tiles::KvTiled<'static, $t, 4>;
             }
         }
     )*};
