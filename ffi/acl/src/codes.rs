@@ -22,6 +22,8 @@ pub const ACL_ERROR_INVALID_PARAM: i32 = 100000;
 pub const ACL_ERROR_UNINITIALIZE: i32 = 100001;
 /// `aclInit` happened before: as good as success.
 pub const ACL_ERROR_REPEAT_INITIALIZE: i32 = 100002;
+/// No such file.
+pub const ACL_ERROR_INVALID_FILE: i32 = 100003;
 /// `aclFinalize` happened before.
 pub const ACL_ERROR_REPEAT_FINALIZE: i32 = 100037;
 /// A parameter of the runtime is wrong.
@@ -42,10 +44,18 @@ pub const ACL_ERROR_BAD_ALLOC: i32 = 200000;
 pub const ACL_ERROR_RT_FEATURE_NOT_SUPPORT: i32 = 207000;
 /// Memory of the device is out.
 pub const ACL_ERROR_RT_MEMORY_ALLOCATION: i32 = 207001;
+/// Memory cannot be freed.
+pub const ACL_ERROR_RT_MEMORY_FREE: i32 = 207002;
 /// There is no device.
 pub const ACL_ERROR_RT_NO_DEVICE: i32 = 207004;
+/// No more streams are to be had.
+pub const ACL_ERROR_RT_NO_STREAM_RESOURCE: i32 = 207008;
+/// The runtime failed.
+pub const ACL_ERROR_INTERNAL_ERROR: i32 = 500000;
 /// A kernel failed: reported when its stream is synchronised.
 pub const ACL_ERROR_RT_AICORE_EXCEPTION: i32 = 507015;
+/// A stream was not done in time.
+pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: i32 = 507046;
 
 /// The name of a code in the headers; "unknown" for one that is not listed.
 ///

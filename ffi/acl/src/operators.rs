@@ -84,6 +84,17 @@ pub type aclnnMultinomialTensorGetWorkspaceSize = unsafe extern "C" fn(
     executor: *mut *mut aclOpExecutor,
 ) -> aclnnStatus;
 
+/// Exponential numbers of a rate, seed and offset in tensors of one i64 each; `offset` is added.
+pub type aclnnStatelessExponentialTensorGetWorkspaceSize = unsafe extern "C" fn(
+    values: *mut aclTensor,
+    seed_tensor: *const aclTensor,
+    offset_tensor: *const aclTensor,
+    offset: i64,
+    lambd: f64,
+    workspace_size: *mut u64,
+    executor: *mut *mut aclOpExecutor,
+) -> aclnnStatus;
+
 /// `out[i][j] = input[i][index[i][j]]` for dim 1.
 pub type aclnnGatherGetWorkspaceSize = unsafe extern "C" fn(
     input: *const aclTensor,
