@@ -48,6 +48,8 @@ mod softmax;
 
 mod mass;
 
+mod estimate;
+
 mod nucleus;
 
 mod window;

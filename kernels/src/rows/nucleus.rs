@@ -1,10 +1,13 @@
 //! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
-//! 1. The 64 largest. Where their mass and a bound on that of all others (block maxima again) leave only one possible cut, that is all.
-//! 2. The exact sum. The 64 once more, then everything within 8, 10 and 12 of the maximum, then all above a value that so little lies below that p
-//!    must be reached. Of such a list no more is sorted than what can be kept.
-//! 3. A row too flat for a list: see [`super::window`].
+//! 1. The 64 largest, and a bound on what all others have together: block maxima again.
+//! 2. For a choice: everything within 8, 10 and 12 of the maximum, and an estimate of what is below. Either leaves a few entries open; where the
+//!    choice is none of them, that is all.
+//! 3. The exact sum, which tells the cut of a list that was found; else of the same lists, and of all above a value that so little lies below
+//!    that p must be reached. Of such a list no more is sorted than what can be kept.
+//! 4. A row too flat for a list: see [`super::window`].
 
+use super::estimate::Estimate;
 use super::mass::{clamp, cut};
 use super::row_sum;
 use super::select::{List, gather, top_k};
@@ -18,6 +21,9 @@ use crate::simd::Simd;
 
 /// How many are looked at first.
 const FIRST: usize = 64;
+
+/// Distances from the maximum, in nats, within which a nucleus is looked for next.
+const NEAR: [f32; 3] = [8.0, 10.0, 12.0];
 
 /// What top-p keeps of a row.
 pub enum Nucleus {
@@ -59,86 +65,152 @@ fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
 
 /// More than what all elements that are at most `bound` and outside a list have together, as multiples of the largest; `block` is the
 /// size of the blocks.
-#[inline(always)]
-fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f32 {
-    let mut sum = s.splat(0.0);
-    vectors(
-        maxima.len(),
+#[inline(never)]
+fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f64 {
+    s.vectorize(
         #[inline(always)]
-        |span| {
-            let top = s.min(span.load(s, maxima, f32::NEG_INFINITY), s.splat(bound));
-            sum = s.add(sum, exp_or_zero(s, s.sub(top, s.splat(max))));
+        || {
+            let mut sum = s.splat(0.0);
+            vectors(
+                maxima.len(),
+                #[inline(always)]
+                |span| {
+                    let top = s.min(span.load(s, maxima, f32::NEG_INFINITY), s.splat(bound));
+                    sum = s.add(sum, exp_or_zero(s, s.sub(top, s.splat(max))));
+                },
+            );
+            f64::from(s.reduce_add(sum)) * block as f64 * 1.001
         },
-    );
-    s.reduce_add(sum) * block as f32 * 1.001
+    )
 }
 
-/// How many entries of a sorted list of values stay, if that is certain without the sum of the row: what is outside has less than `rest`.
-#[inline(always)]
-fn certain_cut<S: Simd>(s: S, values: &[f32], rest: f32, p: f32) -> Option<usize> {
-    let weights = Weights::Shifted { max: values[0] };
-    let mut e = [0.0; FIRST];
-    let e = &mut e[..values.len()];
-    e.copy_from_slice(values);
-    weights.apply(s, e);
-    let sum: f32 = e.iter().sum();
-    // One part in 10^4 is more than all roundings.
-    let (least, most) = (p * sum * (1.0 - 1e-4), p * (sum + rest) * (1.0 + 1e-4));
-    let mut before = 0.0;
-    for (j, &e) in e.iter().enumerate() {
-        if before > most {
-            return Some(j);
+/// What is known of a nucleus before the sum of its row is. The list is sorted.
+#[derive(Clone, Copy)]
+pub struct Front {
+    /// Entries that are in.
+    pub least: usize,
+    /// Entries behind this are not.
+    pub most: usize,
+}
+
+impl Front {
+    /// Of a sorted list that begins with the largest element, `e` being `exp(x - max)` of its values; what is not in it has a sum between these
+    /// bounds. `None` if the list may be too short.
+    fn new(e: &[f32], [low, high]: [f64; 2], p: f32) -> Option<Front> {
+        let sum: f64 = e.iter().map(|&e| f64::from(e)).sum();
+        // One part in 10^4 is more than all roundings.
+        let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
+        let mut before = 0.0;
+        let mut certain = e.len();
+        for (j, &e) in e.iter().enumerate() {
+            if before >= least {
+                certain = certain.min(j);
+            }
+            if before > most {
+                return Some(Front { least: certain, most: j });
+            }
+            before += f64::from(e);
         }
-        if before >= least {
-            return None;
-        }
-        before += e;
+        (before > most).then_some(Front { least: certain, most: e.len() })
     }
-    (before > most).then_some(values.len())
 }
 
-/// How many of the largest elements, sorted in the list, top-p keeps, 0 < p < 1, if that is certain without the sum of the row.
-#[inline(always)]
-pub fn certain_top_p<S: Simd, T: Element, const BLOCK: usize>(
-    s: S,
-    row: &[T],
-    p: f32,
-    max: f32,
-    maxima: &[f32],
-    list: &mut List<'_>,
-) -> Option<usize> {
-    let k = row.len().min(FIRST);
-    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-    let blocks = row.len().div_ceil(BLOCK);
-    let rest = if k == row.len() { 0.0 } else { rest(s, &maxima[..blocks], BLOCK, list.values[k - 1], max) };
-    certain_cut(s, &list.values[..k], rest, p)
+/// Logits, top-p and block maxima of a row.
+pub struct Row<'a, T> {
+    /// The logits.
+    pub row: &'a [T],
+    /// 0 < p < 1
+    pub p: f32,
+    /// The largest.
+    pub max: f32,
+    /// Of its blocks.
+    pub maxima: &'a [f32],
 }
 
-/// What top-p keeps of a row, 0 < p < 1. The maxima are its block maxima.
+impl<T: Element> Row<'_, T> {
+    /// From the 64 largest, and block maxima for what is outside: enough where few hold most.
+    #[inline(always)]
+    pub fn first_front<S: Simd, const BLOCK: usize>(&self, s: S, list: &mut List<'_>) -> Option<Front> {
+        let Row { row, p, max, maxima } = *self;
+        let k = row.len().min(FIRST);
+        top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+        let (values, e) = list.values.split_at_mut(list.values.len() / 2);
+        e[..k].copy_from_slice(&values[..k]);
+        Weights::Shifted { max }.apply(s, &mut e[..k]);
+        let outside = match k == row.len() {
+            true => 0.0,
+            false => rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max),
+        };
+        Front::new(&e[..k], [0.0, outside], p)
+    }
+
+    /// From all that is near the maximum, and an estimate of what is not.
+    #[inline(always)]
+    pub fn second_front<S: Simd, const BLOCK: usize>(&self, s: S, list: &mut List<'_>) -> Option<Front> {
+        let Row { row, p, max, maxima } = *self;
+        let estimate = Estimate::new(max)?;
+        let all = estimate.sum(s, row);
+        for nats in NEAR {
+            let half = list.values.len() / 2;
+            let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
+            let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - nats, 0, &mut part, 0);
+            if at < row.len().div_ceil(BLOCK) {
+                return None;
+            }
+            let (values, e) = list.values.split_at_mut(half);
+            let outside = Estimate::rest(all, estimate.sum(s, &values[..n]));
+            e[..n].copy_from_slice(&values[..n]);
+            Weights::Shifted { max }.apply(s, &mut e[..n]);
+            let sum: f64 = e[..n].iter().map(|&e| f64::from(e)).sum();
+            // What p takes, and a little more, of what is listed.
+            let part = f64::from(p) * (sum + outside[1]) / sum * 1.001;
+            if part > 1.0 {
+                continue;
+            }
+            let kept = list.keep_weight(s, n, part as f32);
+            list.sort(s, kept);
+            let (values, e) = list.values.split_at_mut(half);
+            e[..kept].copy_from_slice(&values[..kept]);
+            Weights::Shifted { max }.apply(s, &mut e[..kept]);
+            let beyond = sum - e[..kept].iter().map(|&e| f64::from(e)).sum::<f64>();
+            if let Some(front) = Front::new(&e[..kept], outside.map(|rest| rest + beyond), p) {
+                return Some(front);
+            }
+        }
+        None
+    }
+}
+
+/// What top-p keeps of a row, 0 < p < 1. The maxima are its block maxima. `front` is what is known of it, if something is; then the list is sorted.
 #[inline(always)]
 pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
-    row: &[T],
-    p: f32,
-    max: f32,
+    asked: Row<'_, T>,
     is_logits: bool,
-    maxima: &[f32],
+    front: Option<Front>,
     list: &mut List<'_>,
 ) -> Nucleus {
-    let k = row.len().min(FIRST);
-    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+    let Row { row, p, max, maxima } = asked;
     let weights = Weights::of_row(s, row, max, is_logits);
-    let mut first = [0.0; FIRST];
-    first[..k].copy_from_slice(&list.values[..k]);
-    weights.apply(s, &mut first[..k]);
-    let n = cut(&first[..k], 0, p);
-    if n < k || k == row.len() {
-        return Nucleus::List(n, weights);
+    if let Some(Front { most, .. }) = front {
+        let (values, e) = list.values.split_at_mut(list.values.len() / 2);
+        e[..most].copy_from_slice(&values[..most]);
+        weights.apply(s, &mut e[..most]);
+        return Nucleus::List(cut(&e[..most], 0, p), weights);
+    }
+    if !is_logits {
+        let k = row.len().min(FIRST);
+        top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+        weights.apply(s, &mut list.values[..k]);
+        let n = cut(&list.values[..k], 0, p);
+        if n < k || k == row.len() {
+            return Nucleus::List(n, weights);
+        }
     }
     let whole = whole(s, row, &weights);
     let safe = safe_bound(row.len(), whole, &weights, p);
     let near = |nats: f32| if is_logits { safe.max(max - nats) } else { safe };
-    for bound in [near(8.0), near(10.0), near(12.0), safe] {
+    for bound in NEAR.map(near).into_iter().chain([safe]) {
         let half = list.values.len() / 2;
         let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
         let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut part, 0);

@@ -8,7 +8,7 @@ use super::blocks::{BLOCK, block_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
 use super::mass::cut;
 use super::min_p::{certain_min_p, min_p_bound};
-use super::nucleus::{Nucleus, certain_top_p, top_p};
+use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::race::{Noise, certain_draw_row, certain_race, certain_race_row};
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
@@ -178,10 +178,11 @@ impl<T: Element> Sample<'_, T> {
             self.write_nothing();
             return Choice { token: 0, status };
         }
-        if let Some(token) = self.certain::<S, BLOCK>(s, summary.max) {
-            return Choice { token, status };
-        }
-        let kept = self.keep::<S, BLOCK>(s, summary.max);
+        let front = match self.certain::<S, BLOCK>(s, summary.max) {
+            Ok(token) => return Choice { token, status },
+            Err(front) => front,
+        };
+        let kept = self.keep::<S, BLOCK>(s, summary.max, front);
         let token = match kept {
             Kept::List(n) => self.finish_list(s, n),
             Kept::Row(above, weights) => self.finish_row(s, above, &weights),
@@ -195,44 +196,71 @@ impl<T: Element> Sample<'_, T> {
         Choice { token, status }
     }
 
-    /// The choice where it does not hang on the sum of the row, and no list is asked for: the sum is a pass of its own. Logits without
-    /// top-k, that is.
+    /// The choice of logits without top-k where it does not hang on the sum of the row, and no list is asked for: the sum is a pass of its
+    /// own. Else what was found out about the nucleus.
     #[inline(always)]
-    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
+    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;
-        let nucleus = p > 0.0 && p < 1.0;
-        let min_p_on = min_p > 0.0;
-        if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits || self.middle.is_some() || (nucleus && min_p_on) {
-            return None;
+        if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits {
+            return Err(None);
         }
-        let (row, weights) = (self.row, Weights::Shifted { max });
-        if !nucleus && !min_p_on {
-            if self.filtered.is_some() || matches!(self.noise, Noise::None) {
-                return None;
-            }
-            if let Noise::Drawn { numbers, first } = self.noise
-                && numbers.is_one_turn(first, row.len() as u64)
-            {
-                let (k, Workspace { list, maxima }) = (row.len().min(64), &mut self.work);
-                top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-                return certain_draw_row(s, row, max, (numbers, first), list, k);
-            }
-            return certain_race_row(s, row, max, &self.noise);
+        match (p < 1.0, min_p > 0.0) {
+            (true, _) => self.certain_nucleus::<S, BLOCK>(s, max),
+            _ if self.middle.is_some() => Err(None),
+            (_, true) => self.certain_min_p::<S, BLOCK>(s, max).ok_or(None),
+            (_, false) => self.certain_whole::<S, BLOCK>(s, max).ok_or(None),
+        }
+    }
+
+    #[inline(always)]
+    fn certain_nucleus<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Result<usize, Option<Front>> {
+        let Workspace { list, maxima } = &mut self.work;
+        let asked = Row { row: self.row, p: self.stages.p, max, maxima };
+        let front = asked.first_front::<S, BLOCK>(s, list);
+        if self.middle.is_some() || self.stages.min_p > 0.0 {
+            return Err(front);
+        }
+        if let Some(token) = self.certain_front(s, front) {
+            return Ok(token);
+        }
+        // A choice among many is rarely moved by the few entries that an estimate leaves open; a list is.
+        if self.filtered.is_some() {
+            return Err(front);
         }
         let Workspace { list, maxima } = &mut self.work;
-        let n = if nucleus {
-            certain_top_p::<S, T, BLOCK>(s, row, p, max, maxima, list)?
-        } else {
-            certain_min_p::<S, T, BLOCK>(s, row, min_p, max, maxima, list)?
-        };
-        weights.apply(s, &mut list.values[..n]);
+        let asked = Row { row: self.row, p: self.stages.p, max, maxima };
+        let front = asked.second_front::<S, BLOCK>(s, list);
+        self.certain_front(s, front).ok_or(front)
+    }
+
+    /// The choice from a nucleus whose end is not certain, if it does not hang on that.
+    #[inline(always)]
+    fn certain_front<S: Simd>(&mut self, s: S, front: Option<Front>) -> Option<usize> {
+        let Front { least, most } = front?;
+        if self.filtered.is_some() && least < most {
+            return None;
+        }
+        let List { values, indices } = &self.work.list;
+        // The weights stand in the upper half of the list.
         let place = match self.noise {
-            Noise::None => None,
-            noise => Some(certain_race(s, &list.values[..n], &noise)?),
+            Noise::None => 0,
+            noise => certain_race(s, &values[values.len() / 2..][..most], &noise)?,
         };
-        let token = match place {
-            Some(place) => list.indices[place] as usize,
-            None => first_of::<S, T, BLOCK>(s, row, maxima, max),
+        let token = indices[place] as usize;
+        if self.filtered.is_some() {
+            self.finish_list_outputs(most);
+        }
+        (place < least).then_some(token)
+    }
+
+    #[inline(always)]
+    fn certain_min_p<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
+        let Workspace { list, maxima } = &mut self.work;
+        let n = certain_min_p::<S, T, BLOCK>(s, self.row, self.stages.min_p, max, maxima, list)?;
+        Weights::Shifted { max }.apply(s, &mut list.values[..n]);
+        let token = match self.noise {
+            Noise::None => first_of::<S, T, BLOCK>(s, self.row, maxima, max),
+            noise => list.indices[certain_race(s, &list.values[..n], &noise)?] as usize,
         };
         if self.filtered.is_some() {
             self.finish_list_outputs(n);
@@ -240,9 +268,24 @@ impl<T: Element> Sample<'_, T> {
         Some(token)
     }
 
+    #[inline(always)]
+    fn certain_whole<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
+        if self.filtered.is_some() || matches!(self.noise, Noise::None) {
+            return None;
+        }
+        if let Noise::Drawn { numbers, first } = self.noise
+            && numbers.is_one_turn(first, self.row.len() as u64)
+        {
+            let (k, Workspace { list, maxima }) = (self.row.len().min(64), &mut self.work);
+            top_k::<S, T, BLOCK>(s, self.row, k, maxima, list);
+            return certain_draw_row(s, self.row, max, (numbers, first), list, k);
+        }
+        certain_race_row(s, self.row, max, &self.noise)
+    }
+
     /// The stages.
     #[inline(always)]
-    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Kept {
+    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
         let (row, few_blocks) = (self.row, self.few_blocks::<BLOCK>());
         let Workspace { list, maxima } = &mut self.work;
@@ -261,7 +304,7 @@ impl<T: Element> Sample<'_, T> {
             weights.apply(s, &mut list.values[..k]);
             n = if nucleus { cut(&list.values[..k], 0, p) } else { k };
         } else if nucleus {
-            match top_p::<S, T, BLOCK>(s, row, p, max, is_logits, maxima, list) {
+            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, is_logits, front, list) {
                 Nucleus::List(found, of) => (n, weights) = (found, of),
                 Nucleus::Above(above, weights) => return self.flat_min_p(s, above, weights, max),
             }

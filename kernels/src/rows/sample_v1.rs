@@ -9,7 +9,7 @@ use super::blocks::{BLOCK, block_maxima};
 use super::first_max::first_max;
 use super::key::{index_of, key, value_of};
 use super::mass::cut;
-use super::nucleus::{Nucleus, top_p};
+use super::nucleus::{Nucleus, Row, top_p};
 use super::race::{Noise, race, race_row};
 use super::row_sum;
 use super::sample::{Choice, Workspace, status};
@@ -121,7 +121,7 @@ impl<T: Element> SampleV1<'_, T> {
     fn nucleus<S: Simd>(&mut self, s: S, max: f32) -> usize {
         let Workspace { list, maxima } = &mut self.work;
         block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
-        let found = top_p::<S, T, BLOCK>(s, self.row, self.p.next_up(), max, true, maxima, list);
+        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, true, None, list);
         let (above, first, n) = match found {
             Nucleus::List(n, first) => {
                 let last = list.values[n - 1];

@@ -45,18 +45,27 @@ impl Weights {
                 if !is_logits {
                     return Weights::Given;
                 }
-                let sum = row_sum(
-                    s,
-                    row.len(),
-                    #[inline(always)]
-                    |span| weight(s, span.load(s, row, T::NEG_INFINITY), max),
-                );
+                // Only a +inf is above the maximum, and then that is the largest number.
+                let sum = match max < f32::MAX {
+                    true => row_sum(
+                        s,
+                        row.len(),
+                        #[inline(always)]
+                        |span| exp_or_zero(s, s.sub(span.load(s, row, T::NEG_INFINITY), s.splat(max))),
+                    ),
+                    false => row_sum(
+                        s,
+                        row.len(),
+                        #[inline(always)]
+                        |span| weight(s, span.load(s, row, T::NEG_INFINITY), max),
+                    ),
+                };
                 Weights::Softmax { max, sum: sum as f32 }
             },
         )
     }
 
-    /// Of a     /// Of a sorted list of values.
+    /// Of a sorted list of values.
     #[inline(never)]
     pub fn of_list<S: Simd>(s: S, values: &[f32], is_logits: bool) -> Weights {
         s.vectorize(

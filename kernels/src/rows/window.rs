@@ -54,6 +54,21 @@ fn weight_from<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: f32) -> f3
 }
 
 impl List<'_> {
+    /// Keeps, of the first `n`, the largest that have about that `part` of all weights, or all if that saves little; returns how many. The
+    /// weights stand in the upper half of the list.
+    #[inline(always)]
+    pub fn keep_weight<S: Simd>(&mut self, s: S, n: usize, part: f32) -> usize {
+        if n <= 256 || part > 0.99 {
+            return n;
+        }
+        let (values, e) = self.values.split_at_mut(self.values.len() / 2);
+        let kept = count(s, &values[..n], quantile(s, &values[..n], &e[..n], part));
+        if kept < n {
+            self.cut(s, n, kept);
+        }
+        kept
+    }
+
     /// The nucleus among the first `n`, at most half of the list, if its end is there: sorts it to the front and returns its length.
     /// `whole` says that there is nothing else.
     #[inline(always)]
@@ -62,17 +77,9 @@ impl List<'_> {
         let (values, e) = self.values.split_at_mut(half);
         e[..n].copy_from_slice(&values[..n]);
         weights.apply(s, &mut e[..n]);
-        let all = total(s, &e[..n]);
-        let mut kept = n;
-        if n > 256 {
-            // What p takes, were the sums exact, and a little more.
-            let wanted = f64::from(p) * ONE / all as f64;
-            let least = if wanted < 0.99 { quantile(s, &values[..n], &e[..n], wanted as f32 * 1.002) } else { f32::NEG_INFINITY };
-            kept = count(s, &values[..n], least);
-            if kept < n {
-                self.cut(s, n, kept);
-            }
-        }
+        // What p takes, were the sums exact, and a little more.
+        let wanted = f64::from(p) * ONE / total(s, &e[..n]) as f64 * 1.002;
+        let kept = self.keep_weight(s, n, wanted as f32);
         self.sort(s, kept);
         let (values, e) = self.values.split_at_mut(half);
         e[..kept].copy_from_slice(&values[..kept]);
