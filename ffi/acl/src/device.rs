@@ -1,0 +1,80 @@
+//! A device of this process.
+
+use crate::codes;
+use crate::error::Error;
+use crate::table::Table;
+use crate::types::aclrtContext;
+
+/// A device. Streams, buffers and events borrow it, so it is given back after them.
+///
+/// Threads work in a context of their own choice: what needs one here takes the device's default context first, and [`enter`](Self::enter)
+/// does so for calls that go elsewhere. A thread that never did gets 107002 from them.
+#[derive(Debug)]
+pub struct Device<'t> {
+    table: &'t Table,
+    id: i32,
+    /// Null where the runtime cannot say.
+    context: aclrtContext,
+}
+
+// SAFETY: a device's default context belongs to the process; each thread makes it current for itself.
+unsafe impl Send for Device<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Device<'_> {}
+
+impl<'t> Device<'t> {
+    /// Starts ACL, unless somebody did, and takes device `id` for this thread. ACL is never ended: its libraries cannot be trusted with
+    /// it while a process exits.
+    pub fn open(table: &'t Table, id: i32) -> Result<Device<'t>, Error> {
+        let runtime = &table.runtime;
+        // SAFETY: null stands for the defaults.
+        let begun = unsafe { (runtime.aclInit)(core::ptr::null()) };
+        if begun != codes::ACL_ERROR_REPEAT_INITIALIZE {
+            Error::check(table, "aclInit", begun)?;
+        }
+        // SAFETY: ACL is started.
+        Error::check(table, "aclrtSetDevice", unsafe { (runtime.aclrtSetDevice)(id) })?;
+        let mut device = Device { table, id, context: core::ptr::null_mut() };
+        if let (Some(get), Some(_)) = (runtime.aclrtGetCurrentContext, runtime.aclrtSetCurrentContext) {
+            // SAFETY: `context` is a place for it. The device is given back where this fails.
+            Error::check(table, "aclrtGetCurrentContext", unsafe { get(&mut device.context) })?;
+        }
+        Ok(device)
+    }
+
+    /// Lets this thread work on the device.
+    pub fn enter(&self) -> Result<(), Error> {
+        match self.table.runtime.aclrtSetCurrentContext {
+            Some(set) if !self.context.is_null() => {
+                // SAFETY: the default context stays as long as the device is held.
+                Error::check(self.table, "aclrtSetCurrentContext", unsafe { set(self.context) })
+            }
+            // SAFETY: ACL is started.
+            _ => Error::check(self.table, "aclrtSetDevice", unsafe { (self.table.runtime.aclrtSetDevice)(self.id) }),
+        }
+    }
+
+    /// Its functions.
+    pub fn table(&self) -> &'t Table {
+        self.table
+    }
+
+    /// Its number.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Waits for everything on the device.
+    pub(crate) fn synchronize(&self) -> Result<(), Error> {
+        let wait = self.table.runtime.aclrtSynchronizeDevice.ok_or(Error::missing("aclrtSynchronizeDevice"))?;
+        // SAFETY: a call without arguments, on a thread that has entered.
+        Error::check(self.table, "aclrtSynchronizeDevice", unsafe { wait() })
+    }
+}
+
+impl Drop for Device<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the counterpart of `open`; whatever borrowed the device is gone.
+        _ = unsafe { (self.table.runtime.aclrtResetDevice)(self.id) };
+    }
+}
