@@ -59,6 +59,13 @@ pub enum Value {
     Int(i64),
     /// A size or a count.
     Size(usize),
+    /// What a function of ACL answered.
+    Code {
+        /// The number.
+        code: i32,
+        /// Its name in the headers.
+        name: &'static str,
+    },
     /// A floating-point attribute.
     Float(f64),
     /// An entry of a list of row groups.
@@ -121,6 +128,7 @@ impl fmt::Display for Value {
             Value::Text(text) => f.write_str(text),
             Value::Int(n) => write!(f, "{n}"),
             Value::Size(n) => write!(f, "{n}"),
+            Value::Code { code, name } => write!(f, "{code} {name}"),
             Value::Float(x) => write!(f, "{x}"),
             Value::Group { index, value, after, rows } => {
                 write!(f, "entry {index} of {value} after row {after} of {rows}")

@@ -13,6 +13,8 @@ extern crate std;
 pub mod llama;
 pub mod ops;
 
+#[cfg(feature = "ascend")]
+mod ascend;
 mod backend;
 mod error;
 mod host;
@@ -20,6 +22,10 @@ mod parallel;
 mod scratch;
 mod tensor;
 
+#[cfg(all(feature = "ascend", feature = "alloc"))]
+pub use ascend::OrHost;
+#[cfg(feature = "ascend")]
+pub use ascend::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, DeviceType};
 pub use backend::{Backend, Run};
 pub use error::{Error, Status, Value};
 pub use half::{bf16, f16};
@@ -30,6 +36,8 @@ pub use parallel::{ParallelFor, Serial};
 #[cfg(feature = "alloc")]
 pub use scratch::Scratch;
 pub use tensor::{Describe, Dims, MAX_RANK, Tensor, TensorMut};
+#[cfg(feature = "ascend")]
+pub use tilekern_acl as acl;
 pub use tilekern_kernels as kernels;
 pub use tilekern_kernels::dispatch::Isa;
 pub use tilekern_kernels::element::Element;

@@ -3,9 +3,11 @@
 use crate::args::{self, Args};
 use crate::pool::{Callback, Pool};
 use crate::status::text;
+use crate::target::{Npu, Processor};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
-use tilekern::{Error, Host, Isa, Status};
+use tilekern::acl::load;
+use tilekern::{Error, Host, Isa, Status, Value};
 
 /// `backend`: this processor.
 pub const TK_BACKEND_HOST: i32 = 0;
@@ -134,23 +136,38 @@ impl Context {
         }
     }
 
-    /// The host that the context describes.
-    pub fn host(self) -> Result<Host<Pool>, Error> {
-        if self.backend()? == TK_BACKEND_ASCEND {
-            return Err(Error::new(Status::Backend, "backend", "CANN", "no CANN"));
-        }
+    /// Whether the context means an NPU.
+    pub fn is_npu(self) -> Result<bool, Error> {
+        Ok(self.backend()? == TK_BACKEND_ASCEND)
+    }
+
+    /// The processor that the context describes.
+    pub fn host(self) -> Result<Processor, Error> {
         Host::with(self.isa()?, self.pool()?)
     }
 
-    /// Leaves `error` in the context.
+    /// The stream that the context describes.
+    pub fn npu(self) -> Result<Npu, Error> {
+        let missing = |missing: &'static load::Missing| Error::new(Status::Backend, "backend", "CANN", missing.text());
+        let table = load::cann().map_err(missing)?;
+        // SAFETY: `new` was promised a valid context, and the C program promises that the stream lives until the call is done.
+        Ok(unsafe { Npu::from_raw(table, self.0.map_or(core::ptr::null_mut(), |context| (*context.as_ptr()).stream)) })
+    }
+
+    /// Leaves `error` in the context, with what ACL says about a failure of its own.
     pub fn report(self, error: &Error) {
         let Some(context) = self.0 else { return };
         let mut message = Message { bytes: [0; 256], length: 0 };
         // A message that is too long is cut off.
         _ = write!(message, "{error}");
+        let mut backend_status = 0;
+        if let (Value::Code { code, .. }, Ok(table)) = (error.found(), load::cann()) {
+            backend_status = code;
+            _ = write!(message, ": {}", table.recent_message().as_str());
+        }
         // SAFETY: `new` was promised a valid context.
         unsafe {
-            (*context.as_ptr()).backend_status = 0;
+            (*context.as_ptr()).backend_status = backend_status;
             (*context.as_ptr()).message = message.bytes;
         }
     }

@@ -4,30 +4,30 @@ use crate::args::{self, Args};
 use crate::context::{Context, tk_context};
 use crate::environment::Environment;
 use crate::memory::answer;
-use crate::pool::Pool;
 use crate::status::TK_STATUS_SUCCESS;
+use crate::target::{Npu, Processor, Target};
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tilekern::{Error, Host, Run, Status};
+use tilekern::{Error, Run, Status};
 
 /// What C asks of an operation: its workspace, or to run in one.
-pub(crate) enum Job<'a> {
-    Query(Host<Pool>, &'a mut usize),
-    Run(Host<Pool>, &'a mut [u8]),
+pub(crate) enum Job<'a, B: Target = Processor> {
+    Query(B, &'a mut usize),
+    Run(B, B::Scratch<'a>),
 }
 
-impl Job<'_> {
+impl<B: Target> Job<'_, B> {
     /// Answers, for the operation whose arguments were made from the struct.
     pub fn answer<C>(self, call: C) -> Result<(), Error>
     where
-        Host<Pool>: Run<C> + for<'a> tilekern::Backend<Scratch<'a> = &'a mut [u8]>,
+        B: Run<C>,
     {
         match self {
-            Job::Query(host, bytes) => {
-                *bytes = host.workspace(&call)?.size();
+            Job::Query(target, bytes) => {
+                *bytes = target.workspace(&call)?.size();
                 Ok(())
             }
-            Job::Run(host, scratch) => host.run(call, scratch),
+            Job::Run(target, scratch) => target.run(call, scratch),
         }
     }
 }
@@ -36,6 +36,11 @@ impl Job<'_> {
 pub(crate) trait Operation: Args {
     /// Makes the library's call out of the struct, and lets `job` answer it.
     fn call(&self, job: Job<'_>) -> Result<(), Error>;
+
+    /// The same on an NPU, for what aclnn has a function for.
+    fn call_npu(&self, _job: Job<'_, Npu>) -> Result<(), Error> {
+        Err(no_function())
+    }
 }
 
 /// A workspace query.
@@ -45,12 +50,18 @@ pub(crate) trait Operation: Args {
 /// The pointers are null or what the header says, for the time of the call.
 pub(crate) unsafe fn query<A: Operation>(context: *mut tk_context, args: *const A, bytes: *mut usize) -> i32 {
     // SAFETY: as promised by the caller.
-    let body = |host| unsafe {
+    let body = |context: Context| unsafe {
+        if context.is_npu()? {
+            let npu = context.npu()?;
+            let args = args::read("args", args)?;
+            return args.call_npu(Job::Query(npu, answer("bytes", bytes)?));
+        }
+        let host = context.host()?;
         let args = args::read("args", args)?;
         args.call(Job::Query(host, answer("bytes", bytes)?))
     };
     // SAFETY: as promised by the caller.
-    unsafe { enter(context, body) }
+    unsafe { enter_any(context, body) }
 }
 
 /// A run.
@@ -60,28 +71,38 @@ pub(crate) unsafe fn query<A: Operation>(context: *mut tk_context, args: *const 
 /// The pointers are null or what the header says, for the time of the call.
 pub(crate) unsafe fn run<A: Operation>(context: *mut tk_context, args: *const A, workspace: *mut c_void, bytes: usize) -> i32 {
     // SAFETY: as promised by the caller.
-    let body = |host| unsafe { args::read("args", args)?.call(Job::Run(host, memory(workspace, bytes))) };
+    let body = |context: Context| unsafe {
+        if context.is_npu()? {
+            let npu = context.npu()?;
+            return args::read("args", args)?.call_npu(Job::Run(npu, Npu::scratch(workspace, bytes)));
+        }
+        let host = context.host()?;
+        args::read("args", args)?.call(Job::Run(host, Processor::scratch(workspace, bytes)))
+    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(context, body) }
+    unsafe { enter_any(context, body) }
 }
 
-/// # Safety
-///
-/// `data` is null, or `bytes` bytes that are the callee's during `'a`.
-unsafe fn memory<'a>(data: *mut c_void, bytes: usize) -> &'a mut [u8] {
-    if data.is_null() {
-        return &mut [];
-    }
-    // SAFETY: as promised by the caller; no object is larger than `isize::MAX`.
-    unsafe { core::slice::from_raw_parts_mut(data.cast(), bytes.min(isize::MAX as usize)) }
-}
-
-/// Runs `body` in the default floating-point environment, on the host that the context describes. Its panic, too, becomes a status.
+/// Runs `body` in the default floating-point environment, on the processor that the context describes. Its panic, too, becomes a status.
 ///
 /// # Safety
 ///
 /// `context` is null or valid for the time of the call.
-pub(crate) unsafe fn enter(context: *mut tk_context, body: impl FnOnce(Host<Pool>) -> Result<(), Error>) -> i32 {
+pub(crate) unsafe fn enter(context: *mut tk_context, body: impl FnOnce(Processor) -> Result<(), Error>) -> i32 {
+    let body = |context: Context| match context.is_npu()? {
+        true => context.npu().and(Err(no_function())),
+        false => body(context.host()?),
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { enter_any(context, body) }
+}
+
+/// The same, wherever the context says.
+///
+/// # Safety
+///
+/// `context` is null or valid for the time of the call.
+unsafe fn enter_any(context: *mut tk_context, body: impl FnOnce(Context) -> Result<(), Error>) -> i32 {
     let _environment = Environment::enter();
     // SAFETY: as promised by the caller.
     let context = match unsafe { Context::new(context) } {
@@ -89,7 +110,7 @@ pub(crate) unsafe fn enter(context: *mut tk_context, body: impl FnOnce(Host<Pool
         // Of a struct of unknown size nothing more is known, so nothing is written to it.
         Err(error) => return error.status().code(),
     };
-    let result = catch_unwind(AssertUnwindSafe(|| body(context.host()?)));
+    let result = catch_unwind(AssertUnwindSafe(|| body(context)));
     let result = result.unwrap_or_else(|payload| {
         // A pool that failed has thrown the error itself.
         let bug = || Error::new(Status::Internal, "tilekern", "no panic", "a panic");
@@ -102,4 +123,8 @@ pub(crate) unsafe fn enter(context: *mut tk_context, body: impl FnOnce(Host<Pool
             error.status().code()
         }
     }
+}
+
+fn no_function() -> Error {
+    Error::new(Status::Unsupported, "backend", "0 for this function", "an NPU, for which aclnn has none")
 }

@@ -1,7 +1,7 @@
 //! The C ABI of tilekern: `include/tilekern.h` is made from this crate.
 //!
 //! Types and functions have the names that C sees. A function of an operation reads its struct ([`args`]), turns `tk_tensor` into the
-//! library's tensors ([`tensor`]), and lets the host run inside [`enter`], which is the only way in: it sets the floating-point
+//! library's tensors ([`tensor`]), and lets the [`target`] run inside [`enter`], which is the only way in: it sets the floating-point
 //! environment, catches panics and reports. No call allocates, locks or detects.
 #![allow(non_camel_case_types)]
 
@@ -15,4 +15,5 @@ mod model;
 mod ops;
 mod pool;
 mod status;
+mod target;
 mod tensor;

@@ -1,5 +1,6 @@
 //! `tk_tensor`, and its way into the library's tensors.
 
+use crate::target::{Processor, Target};
 use core::ffi::c_void;
 use tilekern::{Dims, Error, MAX_RANK, Status, Tensor, TensorMut, bf16, f16};
 
@@ -82,55 +83,77 @@ fn required<'a>(name: &'static str, tensor: Argument<'a>) -> Result<&'a tk_tenso
     tensor.ok_or_else(|| Error::new(Status::Null, name, "a tensor", "null"))
 }
 
-/// A tensor to read.
+/// What a backend reads and writes.
+pub(crate) trait Tensors: Target {
+    /// A tensor to read.
+    #[inline]
+    fn read<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::View<'a, T>, Error> {
+        let tensor = required(name, tensor)?;
+        let dims = tensor.dims::<T>(name)?;
+        // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+        Ok(unsafe { Self::view(dims, tensor.data.cast()) })
+    }
+
+    /// A tensor to write.
+    #[inline]
+    fn write<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::ViewMut<'a, T>, Error> {
+        let tensor = required(name, tensor)?;
+        let dims = tensor.dims::<T>(name)?;
+        // SAFETY: the C program promises that what the tensor describes can be written until the call is done.
+        Ok(unsafe { Self::view_mut(dims, tensor.data.cast()) })
+    }
+
+    /// A tensor to read, or NULL.
+    fn read_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Self::View<'a, T>>, Error> {
+        tensor.map(|tensor| Self::read(name, Some(tensor))).transpose()
+    }
+
+    /// A tensor to read, or NULL, where it belongs.
+    fn read_into<'a, T: Dtype>(
+        place: &mut Option<Self::View<'a, T>>,
+        name: &'static str,
+        tensor: Argument<'a>,
+    ) -> Result<(), Error> {
+        if tensor.is_some() {
+            *place = Some(Self::read(name, tensor)?);
+        }
+        Ok(())
+    }
+
+    /// A tensor to write, or NULL, where it belongs.
+    fn write_into<'a, T: Dtype>(
+        place: &mut Option<Self::ViewMut<'a, T>>,
+        name: &'static str,
+        tensor: Argument<'a>,
+    ) -> Result<(), Error> {
+        if tensor.is_some() {
+            *place = Some(Self::write(name, tensor)?);
+        }
+        Ok(())
+    }
+}
+
+impl<B: Target> Tensors for B {}
+
+/// A tensor of the processor's to read.
 #[inline]
 pub(crate) fn read<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Tensor<'a, T>, Error> {
-    let tensor = required(name, tensor)?;
-    let dims = tensor.dims::<T>(name)?;
-    // SAFETY: the C program promises that what the tensor describes can be read during the call.
-    Ok(unsafe { Tensor::from_raw(dims, tensor.data.cast()) })
+    Processor::read(name, tensor)
 }
 
-/// A tensor to write.
+/// A tensor of the processor's to write.
 #[inline]
 pub(crate) fn write<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<TensorMut<'a, T>, Error> {
-    let tensor = required(name, tensor)?;
-    let dims = tensor.dims::<T>(name)?;
-    // SAFETY: the C program promises that what the tensor describes can be written during the call.
-    Ok(unsafe { TensorMut::from_raw(dims, tensor.data.cast()) })
+    Processor::write(name, tensor)
 }
 
-/// A tensor to read, or NULL.
+/// A tensor of the processor's to read, or NULL.
 pub(crate) fn read_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Tensor<'a, T>>, Error> {
-    tensor.map(|tensor| read(name, Some(tensor))).transpose()
-}
-
-/// A tensor to read, or NULL, where it belongs.
-pub(crate) fn read_into<'a, T: Dtype>(
-    place: &mut Option<Tensor<'a, T>>,
-    name: &'static str,
-    tensor: Argument<'a>,
-) -> Result<(), Error> {
-    if tensor.is_some() {
-        *place = Some(read(name, tensor)?);
-    }
-    Ok(())
-}
-
-/// A tensor to write, or NULL, where it belongs.
-pub(crate) fn write_into<'a, T: Dtype>(
-    place: &mut Option<TensorMut<'a, T>>,
-    name: &'static str,
-    tensor: Argument<'a>,
-) -> Result<(), Error> {
-    if tensor.is_some() {
-        *place = Some(write(name, tensor)?);
-    }
-    Ok(())
+    Processor::read_optional(name, tensor)
 }
 
 /// A tensor of i4 to read, as bytes of two elements each: the last dimension is contiguous and even, the other strides are even.
-pub(crate) fn read_i4<'a>(name: &'static str, tensor: Argument<'a>) -> Result<Tensor<'a, u8>, Error> {
+pub(crate) fn read_i4<'a, B: Target>(name: &'static str, tensor: Argument<'a>) -> Result<B::View<'a, u8>, Error> {
     let tensor = required(name, tensor)?;
     let dims = tensor.dims_of_any(name)?;
     let odd = || Error::new(Status::Invalid, name, "pairs of neighbouring columns", "an odd size or stride");
@@ -147,8 +170,8 @@ pub(crate) fn read_i4<'a>(name: &'static str, tensor: Argument<'a>) -> Result<Te
     }
     shape[outer.len()] = n / 2;
     let dims = Dims::strided(&shape[..dims.rank()], &bytes[..dims.rank()])?;
-    // SAFETY: the C program promises that what the tensor describes can be read during the call.
-    Ok(unsafe { Tensor::from_raw(dims, tensor.data.cast()) })
+    // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+    Ok(unsafe { B::view(dims, tensor.data.cast()) })
 }
 
 /// The dtype of a required tensor.

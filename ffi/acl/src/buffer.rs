@@ -161,5 +161,6 @@ impl<T> Drop for Buffer<'_, T> {
 
 /// Whether a synchronise waited: work that failed has ended all the same, an error of the caller's (1xxxxx) means that there was no wait.
 fn was_waited(result: Result<(), Error>) -> bool {
-    result.map_or_else(|error| error.code() >= 200_000 && error.code() != ACL_ERROR_RT_FEATURE_NOT_SUPPORT, |()| true)
+    let ended = |code: i32| code >= 200_000 && code != ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+    result.map_or_else(|error| error.function().starts_with("aclrtSynchronize") && ended(error.code()), |()| true)
 }

@@ -217,3 +217,14 @@ unsafe fn grouped<O: Copy, L: Copy>(
         }
     }
 }
+
+impl Table {
+    /// Whether this is the library that runs the operators on the host's processor.
+    pub fn is_host(&self) -> bool {
+        let Some(name) = self.runtime.aclrtGetSocName else { return false };
+        // SAFETY: a call without arguments.
+        let name = unsafe { name() };
+        // SAFETY: a string that stays.
+        !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes().ends_with(b"_tilekern")
+    }
+}

@@ -3,9 +3,10 @@
 use crate::args::Args;
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
-use crate::tensor::{Dtype, per_float, read, read_optional, tk_tensor, write};
+use crate::target::{Npu, Processor, Target};
+use crate::tensor::{Dtype, Tensors, per_float, tk_tensor};
 use core::ffi::c_void;
-use tilekern::{Element, Error, ops};
+use tilekern::{Element, Error, Run, ops};
 
 /// Makes every logit -inf that top-k or top-p drops, and copies the others. T is f32, f16 or bf16; tensors `[B]` may also be `[B,1]`; p
 /// and k are not both NULL.
@@ -29,18 +30,25 @@ unsafe impl Args for tk_apply_top_k_top_p_args<'_> {
     const INIT: Self = Self { struct_size: size_of::<Self>(), logits: None, p: None, k: None, out: None };
 }
 
-fn apply<T: Element + Dtype>(a: &tk_apply_top_k_top_p_args<'_>, job: Job<'_>) -> Result<(), Error> {
+fn apply<'a, B, T: Element + Dtype>(a: &tk_apply_top_k_top_p_args<'a>, job: Job<'_, B>) -> Result<(), Error>
+where
+    B: Target + Run<ops::ApplyTopKTopP<'a, B, T>>,
+{
     job.answer(ops::ApplyTopKTopP {
-        logits: read::<T>("logits", a.logits)?,
-        p: read_optional("p", a.p)?,
-        k: read_optional("k", a.k)?,
-        out: write("out", a.out)?,
+        logits: B::read("logits", a.logits)?,
+        p: B::read_optional("p", a.p)?,
+        k: B::read_optional("k", a.k)?,
+        out: B::write("out", a.out)?,
     })
 }
 
 impl Operation for tk_apply_top_k_top_p_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        per_float!("logits", self.logits, apply(self, job))
+        per_float!("logits", self.logits, apply::<Processor>(self, job))
+    }
+
+    fn call_npu(&self, job: Job<'_, Npu>) -> Result<(), Error> {
+        per_float!("logits", self.logits, apply::<Npu>(self, job))
     }
 }
 

@@ -4,11 +4,11 @@ use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::ops::quant_matmul::{TK_FORMAT_ND, bias, channel_scale};
-use crate::pool::Pool;
-use crate::tensor::{TK_I4, TK_I64, TK_U64, dtype, read, read_i4, read_optional, tk_tensor, write, write_into};
+use crate::target::{Npu, Processor, Target};
+use crate::tensor::{TK_I4, TK_I64, TK_U64, Tensors, dtype, read_i4, tk_tensor};
 use core::ffi::c_void;
 use tilekern::ops::{self, GroupedScale, GroupedWeight};
-use tilekern::{Error, Host};
+use tilekern::{Error, Run};
 
 /// `group_list_type`: the end of each group.
 pub const TK_GROUP_LIST_ENDS: i32 = 0;
@@ -80,19 +80,19 @@ unsafe impl Args for tk_grouped_matmul_swiglu_quant_args<'_> {
     };
 }
 
-fn weight<'a>(tensor: Option<&'a tk_tensor>) -> Result<GroupedWeight<'a, Host<Pool>>, Error> {
+fn weight<'a, B: Target>(tensor: Option<&'a tk_tensor>) -> Result<GroupedWeight<'a, B>, Error> {
     let name = "weight";
     Ok(match dtype(name, tensor)? {
-        TK_I4 => GroupedWeight::I4(read_i4(name, tensor)?),
-        _ => GroupedWeight::I8(read(name, tensor)?),
+        TK_I4 => GroupedWeight::I4(read_i4::<B>(name, tensor)?),
+        _ => GroupedWeight::I8(B::read(name, tensor)?),
     })
 }
 
-fn weight_scale<'a>(tensor: Option<&'a tk_tensor>) -> Result<GroupedScale<'a, Host<Pool>>, Error> {
+fn weight_scale<'a, B: Target>(tensor: Option<&'a tk_tensor>) -> Result<GroupedScale<'a, B>, Error> {
     let name = "weight_scale";
     Ok(match (dtype(name, tensor)?, tensor) {
-        (TK_U64, _) => GroupedScale::Bits(read(name, tensor)?),
-        (TK_I64, _) => GroupedScale::SignedBits(read(name, tensor)?),
+        (TK_U64, _) => GroupedScale::Bits(B::read(name, tensor)?),
+        (TK_I64, _) => GroupedScale::SignedBits(B::read(name, tensor)?),
         (_, Some(tensor)) => GroupedScale::Channel(channel_scale(tensor)?),
         (_, None) => return Err(Error::new(tilekern::Status::Null, name, "a tensor", "null")),
     })
@@ -100,22 +100,35 @@ fn weight_scale<'a>(tensor: Option<&'a tk_tensor>) -> Result<GroupedScale<'a, Ho
 
 impl Operation for tk_grouped_matmul_swiglu_quant_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
+        self.call_on::<Processor>(job)
+    }
+
+    fn call_npu(&self, job: Job<'_, Npu>) -> Result<(), Error> {
+        self.call_on::<Npu>(job)
+    }
+}
+
+impl<'a> tk_grouped_matmul_swiglu_quant_args<'a> {
+    fn call_on<B>(&self, job: Job<'_, B>) -> Result<(), Error>
+    where
+        B: Target + Run<ops::GroupedMatmulSwigluQuant<'a, B>>,
+    {
         let mut call = ops::GroupedMatmulSwigluQuant::new(
-            read("x", self.x)?,
+            B::read("x", self.x)?,
             weight(self.weight)?,
             weight_scale(self.weight_scale)?,
-            read("x_scale", self.x_scale)?,
-            read("group_list", self.group_list)?,
-            write("output", self.output)?,
-            write("output_scale", self.output_scale)?,
+            B::read("x_scale", self.x_scale)?,
+            B::read("group_list", self.group_list)?,
+            B::write("output", self.output)?,
+            B::write("output_scale", self.output_scale)?,
         );
         call.bias = self.bias.map(bias).transpose()?;
-        call.offset = read_optional("offset", self.offset)?;
+        call.offset = B::read_optional("offset", self.offset)?;
         call.weight_format = self.weight_format;
         call.group_list_type = self.group_list_type;
         call.arithmetic = self.arithmetic;
         call.fp16_rounding = self.fp16_rounding.get();
-        write_into(&mut call.output_offset, "output_offset", self.output_offset)?;
+        B::write_into(&mut call.output_offset, "output_offset", self.output_offset)?;
         job.answer(call)
     }
 }

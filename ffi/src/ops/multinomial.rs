@@ -3,10 +3,11 @@
 use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
-use crate::tensor::{Dtype, TK_BF16, TK_F16, TK_F32, TK_F64, dtype, read, tk_tensor, unexpected, write};
+use crate::target::{Npu, Processor, Target};
+use crate::tensor::{Dtype, TK_BF16, TK_F16, TK_F32, TK_F64, Tensors, dtype, tk_tensor, unexpected};
 use core::ffi::c_void;
 use tilekern::ops::{self, Weight};
-use tilekern::{Error, bf16, f16};
+use tilekern::{Error, Run, bf16, f16};
 
 /// Indices drawn from rows of weights, which need not sum to 1; negative ones and NaN count as 0.
 #[derive(Clone, Copy)]
@@ -41,28 +42,48 @@ unsafe impl Args for tk_multinomial_args<'_> {
     };
 }
 
-fn multinomial<T: Weight + Dtype>(a: &tk_multinomial_args<'_>, job: Job<'_>) -> Result<(), Error> {
+fn multinomial<'a, B, T: Weight + Dtype>(a: &tk_multinomial_args<'a>, job: Job<'_, B>) -> Result<(), Error>
+where
+    B: Target + Run<ops::Multinomial<'a, B, T>>,
+{
     job.answer(ops::Multinomial {
-        probs: read::<T>("probs", a.probs)?,
+        probs: B::read("probs", a.probs)?,
         num_samples: a.num_samples,
         replacement: a.replacement.get(),
         seed: a.seed,
         offset: a.offset,
-        out: write("out", a.out)?,
+        out: B::write("out", a.out)?,
     })
 }
 
 impl Operation for tk_multinomial_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
+        self.call_on::<Processor>(job)
+    }
+
+    fn call_npu(&self, job: Job<'_, Npu>) -> Result<(), Error> {
+        self.call_on::<Npu>(job)
+    }
+}
+
+impl<'a> tk_multinomial_args<'a> {
+    fn call_on<B>(&self, job: Job<'_, B>) -> Result<(), Error>
+    where
+        B: Target
+            + Run<ops::Multinomial<'a, B, f32>>
+            + Run<ops::Multinomial<'a, B, f16>>
+            + Run<ops::Multinomial<'a, B, bf16>>
+            + Run<ops::Multinomial<'a, B, f64>>,
+    {
         // A missing tensor comes before a wrong dtype.
         if self.probs.is_some() && self.out.is_none() {
-            write::<i64>("out", self.out)?;
+            B::write::<i64>("out", self.out)?;
         }
         match dtype("probs", self.probs)? {
-            TK_F32 => multinomial::<f32>(self, job),
-            TK_F16 => multinomial::<f16>(self, job),
-            TK_BF16 => multinomial::<bf16>(self, job),
-            TK_F64 => multinomial::<f64>(self, job),
+            TK_F32 => multinomial::<B, f32>(self, job),
+            TK_F16 => multinomial::<B, f16>(self, job),
+            TK_BF16 => multinomial::<B, bf16>(self, job),
+            TK_F64 => multinomial::<B, f64>(self, job),
             code => Err(unexpected("probs", "f32, f16, bf16 or f64", code)),
         }
     }

@@ -5,11 +5,12 @@ use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::memory::answer;
 use crate::ops::quant_matmul::TK_FORMAT_ND;
-use crate::tensor::{TK_BF16, TK_F16, TK_F32, TK_I4, TK_I8, dtype, read, read_i4, tk_tensor, unexpected, write, write_into};
+use crate::target::Processor;
+use crate::tensor::{TK_BF16, TK_F16, TK_F32, TK_I4, TK_I8, Tensors, dtype, read, read_i4, tk_tensor, unexpected, write};
 use core::ffi::c_void;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::{self, UnpackedWeight};
-use tilekern::{Error, Host, Status};
+use tilekern::{Error, Status};
 
 /// Packs weights once, for every call and every machine. Floats are quantised by column: weight_scale = max |weight| / 127,
 /// q = round(weight / weight_scale).
@@ -37,9 +38,9 @@ unsafe impl Args for tk_pack_weight_args<'_> {
 impl Operation for tk_pack_weight_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         let name = "weight";
-        let weight: UnpackedWeight<'_, Host<_>> = match dtype(name, self.weight)? {
+        let weight: UnpackedWeight<'_, Processor> = match dtype(name, self.weight)? {
             TK_I8 => UnpackedWeight::I8(read(name, self.weight)?),
-            TK_I4 => UnpackedWeight::I4(read_i4(name, self.weight)?),
+            TK_I4 => UnpackedWeight::I4(read_i4::<Processor>(name, self.weight)?),
             TK_F32 => UnpackedWeight::F32(read(name, self.weight)?),
             TK_F16 => UnpackedWeight::F16(read(name, self.weight)?),
             TK_BF16 => UnpackedWeight::BF16(read(name, self.weight)?),
@@ -47,7 +48,7 @@ impl Operation for tk_pack_weight_args<'_> {
         };
         let mut call = ops::PackWeight::new(weight, write("packed", self.packed)?);
         call.weight_format = self.weight_format;
-        write_into(&mut call.weight_scale, "weight_scale", self.weight_scale)?;
+        Processor::write_into(&mut call.weight_scale, "weight_scale", self.weight_scale)?;
         job.answer(call)
     }
 }

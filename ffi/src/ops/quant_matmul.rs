@@ -3,11 +3,11 @@
 use crate::args::Args;
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
-use crate::pool::Pool;
-use crate::tensor::{TK_BF16, TK_F16, TK_F32, TK_I32, dtype, read, read_optional, tk_tensor, unexpected, write};
+use crate::target::{Processor, Target};
+use crate::tensor::{TK_BF16, TK_F16, TK_F32, TK_I32, Tensors, dtype, read, read_optional, tk_tensor, unexpected, write};
 use core::ffi::c_void;
+use tilekern::Error;
 use tilekern::ops::{self, Bias, ChannelScale, Product};
-use tilekern::{Error, Host};
 
 /// `weight_format`: plain, `[E,K,N]` or `[K,N]`.
 pub const TK_FORMAT_ND: i32 = 2;
@@ -56,26 +56,26 @@ unsafe impl Args for tk_quant_matmul_args<'_> {
     };
 }
 
-pub(crate) fn channel_scale<'a>(tensor: &'a tk_tensor) -> Result<ChannelScale<'a, Host<Pool>>, Error> {
+pub(crate) fn channel_scale<'a, B: Target>(tensor: &'a tk_tensor) -> Result<ChannelScale<'a, B>, Error> {
     let (name, tensor) = ("weight_scale", Some(tensor));
     Ok(match dtype(name, tensor)? {
-        TK_F32 => ChannelScale::F32(read(name, tensor)?),
-        TK_F16 => ChannelScale::F16(read(name, tensor)?),
-        TK_BF16 => ChannelScale::BF16(read(name, tensor)?),
+        TK_F32 => ChannelScale::F32(B::read(name, tensor)?),
+        TK_F16 => ChannelScale::F16(B::read(name, tensor)?),
+        TK_BF16 => ChannelScale::BF16(B::read(name, tensor)?),
         code => return Err(unexpected(name, "f32, f16 or bf16", code)),
     })
 }
 
-pub(crate) fn bias<'a>(tensor: &'a tk_tensor) -> Result<Bias<'a, Host<Pool>>, Error> {
+pub(crate) fn bias<'a, B: Target>(tensor: &'a tk_tensor) -> Result<Bias<'a, B>, Error> {
     let (name, tensor) = ("bias", Some(tensor));
     Ok(match dtype(name, tensor)? {
-        TK_I32 => Bias::I32(read(name, tensor)?),
-        TK_F32 => Bias::F32(read(name, tensor)?),
+        TK_I32 => Bias::I32(B::read(name, tensor)?),
+        TK_F32 => Bias::F32(B::read(name, tensor)?),
         code => return Err(unexpected(name, "i32 or f32", code)),
     })
 }
 
-fn out<'a>(tensor: Option<&'a tk_tensor>) -> Result<Product<'a, Host<Pool>>, Error> {
+fn out<'a>(tensor: Option<&'a tk_tensor>) -> Result<Product<'a, Processor>, Error> {
     let name = "out";
     Ok(match dtype(name, tensor)? {
         TK_F32 => Product::F32(write(name, tensor)?),

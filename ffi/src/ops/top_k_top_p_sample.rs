@@ -3,10 +3,11 @@
 use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
-use crate::tensor::{Dtype, per_float, read, read_into, read_optional, tk_tensor, write_into};
+use crate::target::{Npu, Processor, Target};
+use crate::tensor::{Dtype, Tensors, per_float, tk_tensor};
 use core::ffi::c_void;
 use tilekern::ops::{self, Noise, PostSample};
-use tilekern::{Element, Error, Status};
+use tilekern::{Element, Error, Run, Status};
 
 /// `post_sample`: the largest logit; q is not looked at.
 pub const TK_POST_SAMPLE_NONE: i32 = 0;
@@ -90,13 +91,16 @@ unsafe impl Args for tk_top_k_top_p_sample_args<'_> {
     };
 }
 
-fn sample<T: Element + Dtype>(a: &tk_top_k_top_p_sample_args<'_>, job: Job<'_>) -> Result<(), Error> {
+fn sample<'a, B, T: Element + Dtype>(a: &tk_top_k_top_p_sample_args<'a>, job: Job<'_, B>) -> Result<(), Error>
+where
+    B: Target + Run<ops::TopKTopPSample<'a, B, T>>,
+{
     let unknown = || Error::new(Status::Invalid, "post_sample", "0, 1 or 2", i64::from(a.post_sample));
     let post_sample = PostSample::from_code(a.post_sample).ok_or_else(unknown)?;
     let mut call = ops::TopKTopPSample {
-        logits: read::<T>("logits", a.logits)?,
-        top_k: read("top_k", a.top_k)?,
-        top_p: read("top_p", a.top_p)?,
+        logits: B::read("logits", a.logits)?,
+        top_k: B::read("top_k", a.top_k)?,
+        top_p: B::read("top_p", a.top_p)?,
         q: None,
         min_ps: None,
         eps: a.eps,
@@ -115,24 +119,28 @@ fn sample<T: Element + Dtype>(a: &tk_top_k_top_p_sample_args<'_>, job: Job<'_>) 
     // In place: an absent tensor, which most are, is not even moved.
     match post_sample {
         PostSample::None => {}
-        PostSample::QSample => call.q = read_optional("q", a.q)?.map(Noise::Exponential),
-        PostSample::MultiNomial => call.q = read_optional("q", a.q)?.map(Noise::Seeds),
+        PostSample::QSample => call.q = B::read_optional("q", a.q)?.map(Noise::Exponential),
+        PostSample::MultiNomial => call.q = B::read_optional("q", a.q)?.map(Noise::Seeds),
     }
-    read_into(&mut call.min_ps, "min_ps", a.min_ps)?;
-    write_into(&mut call.logits_select_idx, "logits_select_idx", a.logits_select_idx)?;
+    B::read_into(&mut call.min_ps, "min_ps", a.min_ps)?;
+    B::write_into(&mut call.logits_select_idx, "logits_select_idx", a.logits_select_idx)?;
     if call.is_need_logits {
-        write_into(&mut call.logits_top_kp_select, "logits_top_kp_select", a.logits_top_kp_select)?;
+        B::write_into(&mut call.logits_top_kp_select, "logits_top_kp_select", a.logits_top_kp_select)?;
     }
-    write_into(&mut call.row_status, "row_status", a.row_status)?;
-    write_into(&mut call.logits_idx, "logits_idx", a.logits_idx)?;
-    write_into(&mut call.logits_sort_masked, "logits_sort_masked", a.logits_sort_masked)?;
-    read_into(&mut call.generator, "generator", a.generator)?;
+    B::write_into(&mut call.row_status, "row_status", a.row_status)?;
+    B::write_into(&mut call.logits_idx, "logits_idx", a.logits_idx)?;
+    B::write_into(&mut call.logits_sort_masked, "logits_sort_masked", a.logits_sort_masked)?;
+    B::read_into(&mut call.generator, "generator", a.generator)?;
     job.answer(call)
 }
 
 impl Operation for tk_top_k_top_p_sample_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        per_float!("logits", self.logits, sample(self, job))
+        per_float!("logits", self.logits, sample::<Processor>(self, job))
+    }
+
+    fn call_npu(&self, job: Job<'_, Npu>) -> Result<(), Error> {
+        per_float!("logits", self.logits, sample::<Npu>(self, job))
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
-use crate::tensor::{Dtype, per_float, read, read_optional, tk_tensor, write, write_into};
+use crate::target::{Npu, Processor, Target};
+use crate::tensor::{Dtype, Tensors, per_float, tk_tensor};
 use core::ffi::c_void;
-use tilekern::{Element, Error, ops};
+use tilekern::{Element, Error, Run, ops};
 
 /// The first version of tk_top_k_top_p_sample: top-p keeps one token more where a sum is exactly p, and what it keeps is normalised
 /// again. T is f32, f16 or bf16; tensors `[B]` may also be `[B,1]`.
@@ -53,29 +54,36 @@ unsafe impl Args for tk_top_k_top_p_sample_v1_args<'_> {
     };
 }
 
-fn sample<T: Element + Dtype>(a: &tk_top_k_top_p_sample_v1_args<'_>, job: Job<'_>) -> Result<(), Error> {
+fn sample<'a, B, T: Element + Dtype>(a: &tk_top_k_top_p_sample_v1_args<'a>, job: Job<'_, B>) -> Result<(), Error>
+where
+    B: Target + Run<ops::TopKTopPSampleV1<'a, B, T>>,
+{
     let mut call = ops::TopKTopPSampleV1 {
-        logits: read::<T>("logits", a.logits)?,
-        top_k: read("top_k", a.top_k)?,
-        top_p: read("top_p", a.top_p)?,
-        q: read_optional("q", a.q)?,
+        logits: B::read("logits", a.logits)?,
+        top_k: B::read("top_k", a.top_k)?,
+        top_p: B::read("top_p", a.top_p)?,
+        q: B::read_optional("q", a.q)?,
         eps: a.eps,
         is_need_logits: a.is_need_logits.get(),
         top_k_guess: a.top_k_guess,
-        logits_select_idx: write("logits_select_idx", a.logits_select_idx)?,
+        logits_select_idx: B::write("logits_select_idx", a.logits_select_idx)?,
         logits_top_kp_select: None,
         row_status: None,
     };
     if call.is_need_logits {
-        write_into(&mut call.logits_top_kp_select, "logits_top_kp_select", a.logits_top_kp_select)?;
+        B::write_into(&mut call.logits_top_kp_select, "logits_top_kp_select", a.logits_top_kp_select)?;
     }
-    write_into(&mut call.row_status, "row_status", a.row_status)?;
+    B::write_into(&mut call.row_status, "row_status", a.row_status)?;
     job.answer(call)
 }
 
 impl Operation for tk_top_k_top_p_sample_v1_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        per_float!("logits", self.logits, sample(self, job))
+        per_float!("logits", self.logits, sample::<Processor>(self, job))
+    }
+
+    fn call_npu(&self, job: Job<'_, Npu>) -> Result<(), Error> {
+        per_float!("logits", self.logits, sample::<Npu>(self, job))
     }
 }
 

@@ -1,0 +1,113 @@
+//! The two phases of a call of aclnn.
+
+use super::description::Descriptor;
+use super::tensor::DeviceScratch;
+use super::{Ascend, failed};
+use crate::error::Error;
+use core::ffi::c_void;
+use tilekern_acl::operators::aclnnRun;
+use tilekern_acl::{Table, aclOpExecutor, aclnnStatus, aclrtStream, codes};
+
+/// What is asked of a call.
+pub enum Job<'w> {
+    /// How much workspace it needs.
+    Query(&'w mut usize),
+    /// To run in one.
+    Run(DeviceScratch<'w>),
+}
+
+impl Job<'_> {
+    /// Whether tensors need data.
+    pub fn runs(&self) -> bool {
+        matches!(self, Job::Run(_))
+    }
+
+    /// Where its workspace begins; 0 where there is none yet.
+    pub fn address(&self) -> usize {
+        if let Job::Run(scratch) = self { scratch.address } else { 0 }
+    }
+
+    /// Answers with one call of aclnn.
+    pub(super) fn finish<const N: usize>(self, call: Prepared<'_, N>) -> Result<(), Error> {
+        match self {
+            Job::Query(bytes) => *bytes = call.bytes,
+            Job::Run(scratch) => {
+                scratch.fits(call.bytes)?;
+                call.launch(scratch.address)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of the two phases.
+#[derive(Clone, Copy)]
+pub(super) struct Phases {
+    pub one: &'static str,
+    pub two: &'static str,
+}
+
+/// The names of an operator's two phases.
+macro_rules! phases {
+    ($name:ident) => {
+        $crate::ascend::executor::Phases { one: concat!(stringify!($name), "GetWorkspaceSize"), two: stringify!($name) }
+    };
+}
+pub(super) use phases;
+
+/// A call between its two phases, with the descriptions that it was made of.
+pub(super) struct Prepared<'t, const N: usize> {
+    table: &'t Table,
+    stream: aclrtStream,
+    name: &'static str,
+    run: aclnnRun,
+    /// Null once phase two has taken it.
+    executor: *mut aclOpExecutor,
+    /// What phase two needs.
+    pub bytes: usize,
+    /// They outlive phase two.
+    _descriptors: [Descriptor<'t>; N],
+}
+
+impl<'t> Ascend<'t> {
+    /// Phase one.
+    ///
+    /// # Safety
+    ///
+    /// `phase_one` calls the phase one that belongs to `run`, with these descriptions and the two places for its answer.
+    pub(super) unsafe fn prepare<const N: usize>(
+        &self,
+        phases: Phases,
+        run: aclnnRun,
+        descriptors: [Descriptor<'t>; N],
+        phase_one: impl FnOnce(&[Descriptor<'t>; N], *mut u64, *mut *mut aclOpExecutor) -> aclnnStatus,
+    ) -> Result<Prepared<'t, N>, Error> {
+        let (mut bytes, mut executor) = (0, core::ptr::null_mut());
+        let code = phase_one(&descriptors, &mut bytes, &mut executor);
+        let (table, stream, name) = (self.table, self.stream, phases.two);
+        let prepared = Prepared { table, stream, name, run, executor, bytes: bytes as usize, _descriptors: descriptors };
+        // An executor that came with a failure is released, too.
+        if code == codes::ACL_SUCCESS { Ok(prepared) } else { Err(failed(phases.one, code)) }
+    }
+}
+
+impl<const N: usize> Prepared<'_, N> {
+    /// Phase two, in that memory of `bytes` bytes.
+    pub fn launch(mut self, workspace: usize) -> Result<(), Error> {
+        // The library's from here on, whatever comes of it.
+        let executor = core::mem::replace(&mut self.executor, core::ptr::null_mut());
+        let workspace = if self.bytes == 0 { core::ptr::null_mut() } else { workspace as *mut c_void };
+        // SAFETY: `executor` is fresh from phase one, the workspace has what that asked for, and the stream is the caller's.
+        let code = unsafe { (self.run)(workspace, self.bytes as u64, executor, self.stream) };
+        if code == codes::ACL_SUCCESS { Ok(()) } else { Err(failed(self.name, code)) }
+    }
+}
+
+impl<const N: usize> Drop for Prepared<'_, N> {
+    fn drop(&mut self) {
+        if !self.executor.is_null() {
+            // SAFETY: phase one made it, and phase two did not take it.
+            _ = unsafe { (self.table.meta.aclDestroyAclOpExecutor)(self.executor) };
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! An Ascend NPU: a call becomes one or a few of aclnn's, enqueued in a stream.
+//!
+//! Every call of aclnn has two phases. Phase one takes descriptions of tensors, validates them and makes an executor; phase two takes the
+//! executor and enqueues it. Nothing here reads what device memory contains, and nothing falls back: what aclnn's functions cannot do as
+//! the operation is defined is refused with -2.
+
+mod absent;
+mod apply_top_k_top_p;
+mod description;
+mod executor;
+mod grouped_matmul_swiglu_quant;
+mod lock;
+mod multinomial;
+#[cfg(feature = "alloc")]
+mod or_host;
+mod tensor;
+mod top_k_top_p_sample;
+mod top_k_top_p_sample_v1;
+
+use crate::backend::{Backend, Run};
+use crate::error::{Error, Status, Value};
+use core::alloc::Layout;
+use executor::Job;
+use tilekern_acl::table::Operator;
+use tilekern_acl::{Message, Stream, Table, aclrtStream, codes};
+
+pub use description::DeviceType;
+#[cfg(feature = "alloc")]
+pub use or_host::OrHost;
+pub use tensor::{DeviceScratch, DeviceTensor, DeviceTensorMut};
+
+/// A stream of an Ascend NPU, and the functions that serve it.
+///
+/// A call enqueues and returns; what it named must stay until the stream is synchronised, and a [`Buffer`](tilekern_acl::Buffer) does.
+/// Errors that arise on the device come with that synchronise.
+///
+/// What has no implementation of [`Run`] here, aclnn has no function for. Where it has one that cannot do what a call asks, the call is
+/// refused with -2 and a reason; a CANN that lacks the function is refused in the same way.
+///
+/// ```no_run
+/// use tilekern::acl::{Buffer, Device, Stream, load};
+/// use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Run, ops::TopKTopPSample};
+///
+/// let device = Device::open(load::cann()?, 0)?;
+/// let stream = Stream::new(&device)?;
+/// let logits = Buffer::from_slice(&stream, &[2.0f32, 1.0, 0.5, 3.0])?;
+/// let (top_k, top_p) = (Buffer::from_slice(&stream, &[3])?, Buffer::from_slice(&stream, &[1.0f32])?);
+/// let mut token = Buffer::<i64>::new(&stream, 1)?;
+///
+/// let npu = Ascend::new(&stream);
+/// let call = TopKTopPSample::new(
+///     DeviceTensor::new([1, 4], &logits)?,
+///     DeviceTensor::new([1], &top_k)?,
+///     DeviceTensor::new([1], &top_p)?,
+///     DeviceTensorMut::new([1], &mut token)?,
+/// );
+/// let mut workspace = Buffer::new(&stream, npu.workspace(&call)?.size())?;
+/// npu.run(call, DeviceScratch::new(&mut workspace))?;
+/// let mut chosen = [0];
+/// token.read(&mut chosen)?; // waits
+/// assert_eq!(chosen, [3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Ascend<'t> {
+    table: &'t Table,
+    stream: aclrtStream,
+    /// Of a stream whose device is known.
+    device: Option<i32>,
+}
+
+// SAFETY: a stream is a handle that any thread may use.
+unsafe impl Send for Ascend<'_> {}
+// SAFETY: as above; the order of what several threads enqueue is theirs.
+unsafe impl Sync for Ascend<'_> {}
+
+impl<'t> Ascend<'t> {
+    /// Calls into `stream`. A thread other than the one that made it begins with [`Device::enter`](tilekern_acl::Device::enter).
+    pub fn new(stream: &'t Stream<'t>) -> Ascend<'t> {
+        let device = stream.device();
+        Ascend { table: device.table(), stream: stream.raw(), device: Some(device.id()) }
+    }
+
+    /// Calls into a stream of somebody else's.
+    ///
+    /// # Safety
+    ///
+    /// The stream is null, or lives during `'t` and is one of the library behind `table`.
+    pub unsafe fn from_raw(table: &'t Table, stream: aclrtStream) -> Ascend<'t> {
+        Ascend { table, stream, device: None }
+    }
+
+    /// What the library said about this thread's last failure. Reading clears it: it is asked once, right behind an error that carries a
+    /// [`Value::Code`].
+    pub fn recent_message(&self) -> Message {
+        self.table.recent_message()
+    }
+
+    /// The function, or the refusal of a CANN that lacks it.
+    fn operator<P>(&self, name: &'static str, operator: Option<Operator<P>>) -> Result<Operator<P>, Error> {
+        operator.ok_or(unsupported("backend", name, "a CANN without it"))
+    }
+}
+
+impl Backend for Ascend<'_> {
+    type View<'a, T: 'a> = DeviceTensor<'a, T>;
+    type ViewMut<'a, T: 'a> = DeviceTensorMut<'a, T>;
+    type Scratch<'a> = DeviceScratch<'a>;
+}
+
+/// How a call becomes calls of aclnn.
+pub trait Dispatch<C> {
+    /// Validates and prepares; `job` says whether the workspace is asked for or the call is to run.
+    fn dispatch(&self, call: &C, job: Job<'_>) -> Result<(), Error>;
+}
+
+impl<C> Run<C> for Ascend<'_>
+where
+    Self: Dispatch<C>,
+{
+    fn workspace(&self, call: &C) -> Result<Layout, Error> {
+        let mut bytes = 0;
+        self.dispatch(call, Job::Query(&mut bytes))?;
+        let too_large = |_| Error::invalid("workspace", "a size that fits in memory", bytes);
+        Layout::from_size_align(bytes, crate::scratch::ALIGN).map_err(too_large)
+    }
+
+    fn run(&self, call: C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
+        scratch.note(self)?;
+        self.dispatch(&call, Job::Run(scratch))
+    }
+}
+
+/// What aclnn's functions cannot do.
+pub(crate) fn unsupported(argument: &'static str, expected: impl Into<Value>, found: impl Into<Value>) -> Error {
+    Error::new(Status::Unsupported, argument, expected, found)
+}
+
+/// [`unsupported`] where it does not hold.
+fn supports(argument: &'static str, holds: bool, expected: &'static str, found: impl Into<Value>) -> Result<(), Error> {
+    if holds { Ok(()) } else { Err(unsupported(argument, expected, found)) }
+}
+
+/// A function of ACL failed.
+fn failed(function: &'static str, code: i32) -> Error {
+    Error::new(Status::Backend, function, "success", Value::Code { code, name: codes::name(code) })
+}
