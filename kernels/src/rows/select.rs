@@ -111,27 +111,25 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
     mut n: usize,
 ) -> (usize, usize) {
-    /// Blocks whose maxima are looked at before the blocks themselves.
-    const AHEAD: usize = 256;
     s.vectorize(
         #[inline(always)]
         || {
             let blocks = row.len().div_ceil(BLOCK);
-            let mut hits = [0; AHEAD + 16];
-            for first in (from..blocks).step_by(AHEAD) {
-                let tops = &maxima[first..blocks.min(first + AHEAD)];
-                let mut found = 0;
+            for first in (from..blocks).step_by(64) {
+                let tops = &maxima[first..blocks.min(first + 64)];
+                // A bit for each block with something to find.
+                let mut hits = 0;
                 vectors(
                     tops.len(),
                     #[inline(always)]
                     |span| {
                         let hit = s.le(s.splat(bound), span.load(s, tops, f32::NAN));
-                        let numbers = s.add_i32(lanes(s), s.splat_i32((first + span.at) as i32));
-                        found += s.compress(hit, numbers, hits[found..].first_chunk_mut::<16>().expect("room"));
+                        hits |= u64::from(s.mask_bits(hit)) << span.at;
                     },
                 );
-                for &block in &hits[..found] {
-                    let block = block as usize;
+                while hits != 0 {
+                    let block = first + hits.trailing_zeros() as usize;
+                    hits &= hits - 1;
                     if n + BLOCK > list.values.len() {
                         return (n, block);
                     }
