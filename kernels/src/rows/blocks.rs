@@ -30,16 +30,94 @@ pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], ma
 fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
     let mut max = s.splat(f32::NEG_INFINITY);
-    let (blocks, rest) = row.as_chunks::<BLOCK>();
-    let (groups, last) = blocks.as_chunks::<16>();
-    let (full, end) = maxima.split_at_mut(16 * groups.len());
-    for (blocks, tops) in groups.iter().zip(full.as_chunks_mut::<16>().0) {
-        let top = Sixteen { s, blocks }.one(0);
+    let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
+    for (blocks, tops) in groups.iter().zip(full) {
+        let top = Sixteen::new(
+            s,
+            // NaN not counted: it is the first argument of a maximum.
+            #[inline(always)]
+            |lane: usize| {
+                let mut top = s.splat(f32::NEG_INFINITY);
+                for sixteen in blocks[lane].as_chunks::<16>().0 {
+                    top = s.max(T::load(s, sixteen), top);
+                }
+                top
+            },
+            #[inline(always)]
+            |a, b| s.max(a, b),
+        )
+        .one(0);
         max = s.max(top, max);
         s.store(top, tops);
     }
+    let last = last::<S, T, BLOCK>(s, &row[groups.len() * 16 * BLOCK..], end);
+    s.reduce_max(s.max(last, max))
+}
+
+/// [`block_maxima`] of a row of 16-bit numbers, as integers: of those that are not negative the larger has the larger bits, and 32 are compared at
+/// once. A block of nothing but negative numbers gets -inf; so what comes of these maxima holds for bounds above 0. `None` where the
+/// largest is none of these or a NaN was in the way.
+#[inline(never)]
+pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Option<Summary> {
+    const { assert!(size_of::<T>() != 2 || BLOCK % 32 == 0) };
+    let max = s.vectorize(
+        #[inline(always)]
+        || {
+            let (mut max, mut bits) = (s.splat(0.0), s.splat_i32(0));
+            let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
+            for (blocks, tops) in groups.iter().zip(full) {
+                let top = Sixteen::new(
+                    s,
+                    #[inline(always)]
+                    |lane: usize| {
+                        let (pairs, _) = bytemuck::cast_slice::<T, u16>(&blocks[lane]).as_chunks::<32>();
+                        let mut top = s.splat_i32(i32::MIN);
+                        for pairs in pairs {
+                            top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
+                        }
+                        // The upper halves.
+                        s.from_bits(s.max_i16(top, s.shl::<16>(top)))
+                    },
+                    #[inline(always)]
+                    |a, b| s.from_bits(s.max_i32(s.bits(a), s.bits(b))),
+                )
+                .one(0);
+                let top = s.bits(top);
+                bits = s.max_i32(bits, top);
+                let mut halves = [0; 16];
+                s.store_u16(s.shr::<16>(top), &mut halves);
+                let top = T::load(s, &bytemuck::cast(halves));
+                let top = s.select(s.le(s.splat(0.0), top), top, s.splat(f32::NEG_INFINITY));
+                max = s.max(top, max);
+                s.store(top, tops);
+            }
+            let last = last::<S, T, BLOCK>(s, &row[groups.len() * 16 * BLOCK..], end);
+            let infinity = u16::from_le_bytes(bytemuck::cast(T::narrow(f32::INFINITY)));
+            (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
+                #[inline(always)]
+                || s.reduce_max(s.max(last, max)),
+            )
+        },
+    )?;
+    (max > 0.0).then(|| Summary::new(max, nan && holds_nan(s, row)))
+}
+
+/// The groups of 16 whole blocks, room for their maxima, and for those of the blocks behind.
+#[inline(always)]
+fn groups<'r, 'm, T, const BLOCK: usize>(
+    row: &'r [T],
+    maxima: &'m mut [f32],
+) -> (&'r [[[T; BLOCK]; 16]], &'m mut [[f32; 16]], &'m mut [f32]) {
+    let (groups, _) = row.as_chunks::<BLOCK>().0.as_chunks::<16>();
+    let (full, end) = maxima.split_at_mut(16 * groups.len());
+    (groups, full.as_chunks_mut::<16>().0, end)
+}
+
+/// The maxima of fewer than 16 whole blocks and a rest.
+#[inline(always)]
+fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> S::F32 {
     let mut tops = [f32::NEG_INFINITY; 16];
-    for (top, block) in tops.iter_mut().zip(last.iter().map(|block| &block[..]).chain([rest])) {
+    for (top, block) in tops.iter_mut().zip(row.chunks(BLOCK)) {
         let mut best = s.splat(f32::NEG_INFINITY);
         vectors(
             block.len(),
@@ -48,48 +126,44 @@ fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
         );
         *top = s.reduce_max(best);
     }
-    if last.len() + rest.len() > 0 {
-        end[..16].copy_from_slice(&tops);
+    if !row.is_empty() {
+        maxima[..16].copy_from_slice(&tops);
     }
-    s.reduce_max(s.max(s.load(&tops), max))
+    s.load(&tops)
 }
 
 /// The maxima of 16 blocks by a tree of folds, depth first, so that few vectors are alive at a time.
-struct Sixteen<'a, S: Simd, T, const BLOCK: usize> {
+struct Sixteen<S, B, M> {
     s: S,
-    blocks: &'a [[T; BLOCK]; 16],
+    /// 16 lanes that hold the maximum of a block.
+    block: B,
+    larger: M,
 }
 
-impl<S: Simd, T: Element, const BLOCK: usize> Sixteen<'_, S, T, BLOCK> {
+impl<S: Simd, B: Fn(usize) -> S::F32, M: Fn(S::F32, S::F32) -> S::F32> Sixteen<S, B, M> {
+    #[inline(always)]
+    fn new(s: S, block: B, larger: M) -> Self {
+        Sixteen { s, block, larger }
+    }
     #[inline(always)]
     fn one(&self, lane: usize) -> S::F32 {
-        let (a, b) = (self.two(lane), self.two(lane + 1));
-        self.s.fold_max::<1>(a, b)
+        let (a, b) = self.s.pairs::<1>(self.two(lane), self.two(lane + 1));
+        (self.larger)(a, b)
     }
     #[inline(always)]
     fn two(&self, lane: usize) -> S::F32 {
-        let (a, b) = (self.four(lane), self.four(lane + 2));
-        self.s.fold_max::<2>(a, b)
+        let (a, b) = self.s.pairs::<2>(self.four(lane), self.four(lane + 2));
+        (self.larger)(a, b)
     }
     #[inline(always)]
     fn four(&self, lane: usize) -> S::F32 {
-        let (a, b) = (self.eight(lane), self.eight(lane + 4));
-        self.s.fold_max::<4>(a, b)
+        let (a, b) = self.s.pairs::<4>(self.eight(lane), self.eight(lane + 4));
+        (self.larger)(a, b)
     }
     #[inline(always)]
     fn eight(&self, lane: usize) -> S::F32 {
-        let (a, b) = (self.block(lane), self.block(lane + 8));
-        self.s.fold_max::<8>(a, b)
-    }
-    /// NaN not counted: it is the first argument of a maximum.
-    #[inline(always)]
-    fn block(&self, lane: usize) -> S::F32 {
-        let s = self.s;
-        let mut top = s.splat(f32::NEG_INFINITY);
-        for sixteen in self.blocks[lane].as_chunks::<16>().0 {
-            top = s.max(T::load(s, sixteen), top);
-        }
-        top
+        let (a, b) = self.s.pairs::<8>((self.block)(lane), (self.block)(lane + 8));
+        (self.larger)(a, b)
     }
 }
 

@@ -4,13 +4,13 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, block_maxima, maxima_len};
+use super::blocks::{BLOCK, block_maxima, half_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
 use super::mass::cut;
 use super::min_p::{certain_min_p, min_p_bound};
 use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::race::{Noise, certain_draw_row, certain_race, certain_race_row};
-use super::select::{List, gather, top_k};
+use super::select::{List, gather, top_k, top_k_above, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::dispatch::Kernel;
@@ -169,9 +169,16 @@ impl<T: Element> Sample<'_, T> {
     #[inline(always)]
     fn run_blocks<S: Simd, const BLOCK: usize>(mut self, s: S) -> Choice {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
-        let summary = match self.few_blocks::<BLOCK>() {
-            false => block_maxima::<S, T, BLOCK>(s, self.row, self.work.maxima, self.nan),
-            true => block_maxima::<S, T, SMALL>(s, self.row, self.work.maxima, self.nan),
+        let (few, (row, maxima)) = (self.few_blocks::<BLOCK>(), (self.row, &mut *self.work.maxima));
+        // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
+        let half = match size_of::<T>() == 2 && self.stages.k > 0 && !few && BLOCK % 32 == 0 {
+            true => half_maxima::<S, T, BLOCK>(s, row, maxima, self.nan),
+            false => None,
+        };
+        let summary = match half {
+            Some(summary) => summary,
+            None if few => block_maxima::<S, T, SMALL>(s, row, maxima, self.nan),
+            None => block_maxima::<S, T, BLOCK>(s, row, maxima, self.nan),
         };
         let status = self.status(summary);
         if status & status::EMPTY != 0 {
@@ -182,7 +189,7 @@ impl<T: Element> Sample<'_, T> {
             Ok(token) => return Choice { token, status },
             Err(front) => front,
         };
-        let kept = self.keep::<S, BLOCK>(s, summary.max, front);
+        let kept = self.keep::<S, BLOCK>(s, summary.max, front, half.is_some());
         let token = match kept {
             Kept::List(n) => self.finish_list(s, n),
             Kept::Row(above, weights) => self.finish_row(s, above, &weights),
@@ -285,7 +292,7 @@ impl<T: Element> Sample<'_, T> {
 
     /// The stages.
     #[inline(always)]
-    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>) -> Kept {
+    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, half: bool) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
         let (row, few_blocks) = (self.row, self.few_blocks::<BLOCK>());
         let Workspace { list, maxima } = &mut self.work;
@@ -296,9 +303,15 @@ impl<T: Element> Sample<'_, T> {
             list.indices[0] = first_max(s, row, false).0 as i32;
             return Kept::List(1);
         } else if k > 0 {
-            match few_blocks {
-                false => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
-                true => top_k::<S, T, SMALL>(s, row, k, maxima, list),
+            if few_blocks {
+                top_k::<S, T, SMALL>(s, row, k, maxima, list);
+            } else {
+                let mut least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
+                if half && !(least > 0.0) {
+                    block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+                    least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
+                }
+                top_k_above::<S, T, BLOCK>(s, row, k, maxima, least, list);
             }
             weights = Weights::of_list(s, &list.values[..k], is_logits);
             weights.apply(s, &mut list.values[..k]);

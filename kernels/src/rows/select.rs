@@ -152,12 +152,31 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
     )
 }
 
+/// A bound that at least k elements of a row reach and not many more, from its block maxima.
+#[inline(always)]
+pub fn top_k_bound<S: Simd, const BLOCK: usize>(s: S, n: usize, k: usize, maxima: &[f32], list: &mut List<'_>) -> f32 {
+    bound(s, &maxima[..n.div_ceil(BLOCK).next_multiple_of(16)], k, list.values)
+}
+
 /// Makes a list of the k largest elements, sorted; 1 <= k <= `row.len()`, and the list has room for k and a block. The maxima are
 /// those of [`block_maxima`].
 #[inline(always)]
 pub fn top_k<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], k: usize, maxima: &[f32], list: &mut List<'_>) {
+    let least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
+    top_k_above::<S, T, BLOCK>(s, row, k, maxima, least, list);
+}
+
+/// [`top_k`], given a bound that at least k elements reach.
+#[inline(always)]
+pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    k: usize,
+    maxima: &[f32],
+    mut least: f32,
+    list: &mut List<'_>,
+) {
     let blocks = row.len().div_ceil(BLOCK);
-    let mut least = bound(s, &maxima[..blocks.next_multiple_of(16)], k, list.values);
     // Room for more than the bound lets through, and not for all that is equal.
     let room = (2 * k + 2 * BLOCK).next_power_of_two().min(list.values.len());
     let (mut n, mut at) = (0, 0);

@@ -164,6 +164,14 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn mul_wide(self, a: Self::I32, b: u32) -> (Self::I32, Self::I32);
     /// The larger, as signed numbers.
     fn max_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// The larger of both halves of each lane, as signed numbers of 16 bits.
+    #[inline(always)]
+    fn max_i16(self, a: Self::I32, b: Self::I32) -> Self::I32 {
+        let upper = self.splat_i32(!0xFFFF);
+        let high = self.max_i32(self.and(a, upper), self.and(b, upper));
+        let low = self.max_i32(self.shl::<16>(a), self.shl::<16>(b));
+        self.or(high, self.shr::<16>(low))
+    }
     /// `a > b`, as signed numbers.
     fn gt_i32(self, a: Self::I32, b: Self::I32) -> Self::Mask;
     /// `a == b`
@@ -226,9 +234,9 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
         a[0]
     }
 
-    /// Half of each, by maxima, in one: of every 2 D lanes the first D hold the greater of the lane of `a` and the one D further on,
-    /// none of them a NaN, the others the same of `b`. D is 1, 2, 4 or 8.
-    fn fold_max<const D: usize>(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// What is folded to have half of each of two vectors in one: of every 2 D lanes the first D hold the lane of `a` and the one D further
+    /// on, in either order, the others the same of `b`. D is 1, 2, 4 or 8.
+    fn pairs<const D: usize>(self, a: Self::F32, b: Self::F32) -> (Self::F32, Self::F32);
 
     /// The maximum of the lanes, as signed numbers.
     #[inline(always)]

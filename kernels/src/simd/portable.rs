@@ -260,15 +260,14 @@ impl Simd for Portable {
         (cast(high), cast(low))
     }
     #[inline(never)]
-    fn fold_max<const D: usize>(self, a: f32x16, b: f32x16) -> f32x16 {
+    fn pairs<const D: usize>(self, a: f32x16, b: f32x16) -> (f32x16, f32x16) {
         let (a, b): ([f32; 16], [f32; 16]) = (cast(a), cast(b));
-        let mut out = [0.0; 16];
+        let (mut low, mut high) = ([0.0; 16], [0.0; 16]);
         for i in 0..16 {
             let from = if i & D == 0 { &a } else { &b };
-            let (low, high) = (from[i & !D], from[i | D]);
-            out[i] = if low > high { low } else { high };
+            (low[i], high[i]) = (from[i & !D], from[i | D]);
         }
-        cast(out)
+        (cast(low), cast(high))
     }
     #[inline(always)]
     fn exchange<const D: usize>(self, v: i32x16) -> i32x16 {

@@ -52,9 +52,9 @@ impl Kernel for Maxima<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Self::Output {
         let (a, b) = (s.load(&self.0[0]), s.load(&self.0[1]));
-        let folds = [s.fold_max::<1>(a, b), s.fold_max::<2>(a, b), s.fold_max::<4>(a, b), s.fold_max::<8>(a, b)].map(
+        let folds = [s.pairs::<1>(a, b), s.pairs::<2>(a, b), s.pairs::<4>(a, b), s.pairs::<8>(a, b)].map(
             #[inline(always)]
-            |v| get(s, v),
+            |(v, w)| get(s, s.max(v, w)),
         );
         (folds, s.reduce_max(a))
     }

@@ -9,19 +9,26 @@ struct Integers<'a>(&'a [[i32; 16]; 2]);
 
 type OfInts = fn(i32, i32) -> i32;
 
-const INTEGERS: [(&str, OfInts); 8] = [
+/// The larger of both halves.
+fn max_i16(a: i32, b: i32) -> i32 {
+    let low = (a as i16).max(b as i16);
+    (a >> 16).max(b >> 16) << 16 | i32::from(low as u16)
+}
+
+const INTEGERS: [(&str, OfInts); 9] = [
     ("add_i32", i32::wrapping_add),
     ("sub_i32", i32::wrapping_sub),
     ("and", |a, b| a & b),
     ("or", |a, b| a | b),
     ("xor", |a, b| a ^ b),
     ("max_i32", i32::max),
+    ("max_i16", max_i16),
     ("splat_i32", |_, _| -77),
     ("to_f32", |a, _| (a as f32).to_bits() as i32),
 ];
 
 impl Kernel for Integers<'_> {
-    type Output = ([[i32; 16]; 8], i32);
+    type Output = ([[i32; 16]; 9], i32);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Self::Output {
@@ -33,6 +40,7 @@ impl Kernel for Integers<'_> {
             s.or(a, b),
             s.xor(a, b),
             s.max_i32(a, b),
+            s.max_i16(a, b),
             s.splat_i32(-77),
             s.bits(s.to_f32(a)),
         ];

@@ -263,6 +263,11 @@ impl<const DOT: bool> Simd for Token<DOT> {
         four!(vmaxq_s32, a, b)
     }
     #[inline(always)]
+    fn max_i16(self, a: I, b: I) -> I {
+        let of = |v: I| v.map(|v| hw!(vreinterpretq_s16_s32(v)));
+        four!(vmaxq_s16, of(a), of(b)).map(|v| hw!(vreinterpretq_s32_s16(v)))
+    }
+    #[inline(always)]
     fn gt_i32(self, a: I, b: I) -> M {
         four!(vcgtq_s32, a, b)
     }
@@ -289,8 +294,8 @@ impl<const DOT: bool> Simd for Token<DOT> {
         four!(vtrn2q_f32, v, v)
     }
     #[inline(always)]
-    fn fold_max<const D: usize>(self, a: F, b: F) -> F {
-        let (low, high) = hw!(match D {
+    fn pairs<const D: usize>(self, a: F, b: F) -> (F, F) {
+        hw!(match D {
             8 => ([a[0], a[1], b[0], b[1]], [a[2], a[3], b[2], b[3]]),
             4 => ([a[0], b[0], a[2], b[2]], [a[1], b[1], a[3], b[3]]),
             2 => {
@@ -299,8 +304,7 @@ impl<const DOT: bool> Simd for Token<DOT> {
                 (four!(vtrn1q_f64, a, b).map(wide), four!(vtrn2q_f64, a, b).map(wide))
             }
             _ => (four!(vtrn1q_f32, a, b), four!(vtrn2q_f32, a, b)),
-        });
-        self.max(low, high)
+        })
     }
     #[inline(always)]
     fn exchange<const D: usize>(self, v: I) -> I {

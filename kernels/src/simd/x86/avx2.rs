@@ -296,6 +296,10 @@ impl Simd for Avx2 {
         both!(_mm256_max_epi32, a, b)
     }
     #[inline(always)]
+    fn max_i16(self, a: I, b: I) -> I {
+        both!(_mm256_max_epi16, a, b)
+    }
+    #[inline(always)]
     fn gt_i32(self, a: I, b: I) -> I {
         both!(_mm256_cmpgt_epi32, a, b)
     }
@@ -372,8 +376,8 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn fold_max<const D: usize>(self, a: F, b: F) -> F {
-        folds::max256::<D>(a, b)
+    fn pairs<const D: usize>(self, a: F, b: F) -> (F, F) {
+        folds::pairs256::<D>(a, b)
     }
 }
 

@@ -268,6 +268,10 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_max_epi32(a, b))
     }
     #[inline(always)]
+    fn max_i16(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_max_epi16(a, b))
+    }
+    #[inline(always)]
     fn gt_i32(self, a: __m512i, b: __m512i) -> __mmask16 {
         hw!(_mm512_cmpgt_epi32_mask(a, b))
     }
@@ -329,8 +333,8 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     }
 
     #[inline(always)]
-    fn fold_max<const D: usize>(self, a: __m512, b: __m512) -> __m512 {
-        folds::max512::<D>(a, b)
+    fn pairs<const D: usize>(self, a: __m512, b: __m512) -> (__m512, __m512) {
+        folds::pairs512::<D>(a, b)
     }
 
     #[inline(always)]

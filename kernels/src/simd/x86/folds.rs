@@ -34,19 +34,19 @@ pub fn sums512(v: [__m512; 16]) -> __m512 {
     })
 }
 
-/// `Simd::fold_max`.
+/// `Simd::pairs`.
 #[inline(always)]
-pub fn max512<const D: usize>(a: __m512, b: __m512) -> __m512 {
+pub fn pairs512<const D: usize>(a: __m512, b: __m512) -> (__m512, __m512) {
     hw!(match D {
-        8 => _mm512_max_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b)),
+        8 => (_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b)),
         4 => {
             let other = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
-            _mm512_max_ps(_mm512_mask_blend_ps(0xF0F0, a, b), _mm512_permutex2var_ps(a, other, b))
+            (_mm512_mask_blend_ps(0xF0F0, a, b), _mm512_permutex2var_ps(a, other, b))
         }
-        2 => _mm512_max_ps(_mm512_shuffle_ps::<0b01_00_01_00>(a, b), _mm512_shuffle_ps::<0b11_10_11_10>(a, b)),
+        2 => (_mm512_shuffle_ps::<0b01_00_01_00>(a, b), _mm512_shuffle_ps::<0b11_10_11_10>(a, b)),
         _ => {
             let other = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
-            _mm512_max_ps(_mm512_mask_blend_ps(0xAAAA, a, b), _mm512_permutex2var_ps(a, other, b))
+            (_mm512_mask_blend_ps(0xAAAA, a, b), _mm512_permutex2var_ps(a, other, b))
         }
     })
 }
@@ -80,23 +80,24 @@ pub fn sums256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
     })
 }
 
-/// [`max512`] on two registers a vector.
+/// [`pairs512`] on two registers a vector.
 #[inline(always)]
-pub fn max256<const D: usize>(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+pub fn pairs256<const D: usize>(a: [__m256; 2], b: [__m256; 2]) -> ([__m256; 2], [__m256; 2]) {
     if D == 8 {
-        return hw!([_mm256_max_ps(a[0], a[1]), _mm256_max_ps(b[0], b[1])]);
+        return ([a[0], b[0]], [a[1], b[1]]);
     }
-    [fold256::<D>(a[0], b[0]), fold256::<D>(a[1], b[1])]
+    let ((low0, high0), (low1, high1)) = (halves256::<D>(a[0], b[0]), halves256::<D>(a[1], b[1]));
+    ([low0, low1], [high0, high1])
 }
 
 #[inline(always)]
-fn fold256<const D: usize>(a: __m256, b: __m256) -> __m256 {
+fn halves256<const D: usize>(a: __m256, b: __m256) -> (__m256, __m256) {
     hw!(match D {
-        4 => _mm256_max_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)),
-        2 => _mm256_max_ps(_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b)),
+        4 => (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)),
+        2 => (_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b)),
         _ => {
             let low = _mm256_blend_ps::<0xAA>(a, _mm256_moveldup_ps(b));
-            _mm256_max_ps(low, _mm256_blend_ps::<0xAA>(_mm256_movehdup_ps(a), b))
+            (low, _mm256_blend_ps::<0xAA>(_mm256_movehdup_ps(a), b))
         }
     })
 }
