@@ -8,7 +8,7 @@ use tilekern_acl::*;
 
 /// `count` bytes at each of `rows` places, from one address to another.
 #[derive(Clone, Copy)]
-pub(crate) struct Copy {
+pub(crate) struct Transfer {
     pub to: usize,
     pub from: usize,
     pub to_pitch: usize,
@@ -17,10 +17,10 @@ pub(crate) struct Copy {
     pub rows: usize,
 }
 
-impl Copy {
+impl Transfer {
     /// One row.
-    pub fn row(to: usize, from: usize, count: usize) -> Copy {
-        Copy { to, from, to_pitch: count, from_pitch: count, count, rows: 1 }
+    pub fn row(to: usize, from: usize, count: usize) -> Transfer {
+        Transfer { to, from, to_pitch: count, from_pitch: count, count, rows: 1 }
     }
 
     /// # Safety

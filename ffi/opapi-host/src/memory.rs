@@ -70,10 +70,17 @@ impl Memory {
         let Span { name, bytes, place, .. } = span;
         let whole = match self.around(bytes.start) {
             Some((whole, found)) if found == *place => whole,
-            _ => return Some(format!("{name}: expected {}, found {:#x}: freed, or never allocated as such", place.name(), bytes.start)),
+            _ => {
+                return Some(format!(
+                    "{name}: expected {}, found {:#x}: freed, or never allocated as such",
+                    place.name(),
+                    bytes.start
+                ));
+            }
         };
         let room = whole.end - bytes.start;
-        (bytes.end > whole.end).then(|| format!("{name}: {} bytes reach beyond their buffer, which has {room} from there", bytes.len()))
+        (bytes.end > whole.end)
+            .then(|| format!("{name}: {} bytes reach beyond their buffer, which has {room} from there", bytes.len()))
     }
 
     fn used(&self) -> impl Iterator<Item = &Span> {
@@ -130,7 +137,8 @@ pub(crate) fn free(start: usize, place: Place) -> Result<(), Failure> {
     Ok(())
 }
 
-fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
+/// Whether two ranges have bytes in common.
+pub(crate) fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start.max(b.start) < a.end.min(b.end)
 }
 
@@ -151,7 +159,12 @@ pub(crate) fn place(address: usize) -> Option<Place> {
 
 /// Whether a span lies in a live buffer of its place.
 pub(crate) fn is_inside(span: &Span) -> bool {
-    lock(&MEMORY).refuses(span).is_none()
+    check(span).is_ok()
+}
+
+/// The same, or why not.
+pub(crate) fn check(span: &Span) -> Result<(), String> {
+    lock(&MEMORY).refuses(span).map_or(Ok(()), Err)
 }
 
 /// Marks spans as used by work number `sequence` of an owner, until it is released; or says which of them cannot be.

@@ -19,9 +19,6 @@ use tilekern_acl::{aclrtStream, codes};
 /// The streams that were created; default streams belong to their contexts.
 pub(crate) static STREAMS: Table<Stream> = Table::new();
 
-const NO_STREAM: i32 = 207008;
-const SYNC_TIMEOUT: i32 = 507046;
-
 /// What fails says a sentence.
 pub(crate) type Work = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
@@ -82,7 +79,7 @@ impl Stream {
         let sequence = state.submitted + 1;
         if state.thread.is_none() {
             let stream = Arc::clone(self);
-            let none = |_| Failure::new(NO_STREAM, "no thread for the stream");
+            let none = |_| Failure::new(codes::ACL_ERROR_RT_NO_STREAM_RESOURCE, "no thread for the stream");
             state.thread = Some(Builder::new().name("tilekern-stream".into()).spawn(move || stream.serve()).map_err(none)?);
         }
         if !spans.is_empty() {
@@ -112,7 +109,9 @@ impl Stream {
             let skip = state.abandoned || state.stops && state.failure.is_some();
             drop(state);
             let result = match task {
-                Task::Work(work) if !skip => catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("internal error".into())),
+                Task::Work(work) if !skip => {
+                    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("internal error".into()))
+                }
                 Task::Work(_) => Ok(()),
                 Task::Record(event, recording) => {
                     event.complete(recording);
@@ -158,7 +157,7 @@ impl Stream {
                 Some(end) => {
                     let left = end.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return Err(Failure::new(SYNC_TIMEOUT, "the stream is not done in time"));
+                        return Err(Failure::new(codes::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "the stream is not done in time"));
                     }
                     self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }

@@ -1,6 +1,6 @@
 //! What is the process's own: how often ACL was begun, what is alive, and how much memory the machine has.
 
-use crate::descriptor::{ARRAYS, LISTS, SCALARS, TENSORS};
+use crate::descriptor::{BOOL_ARRAYS, FLOAT_ARRAYS, INT_ARRAYS, SCALAR_LISTS, SCALARS, TENSOR_LISTS, TENSORS};
 use crate::event::EVENTS;
 use crate::executor::EXECUTORS;
 use crate::failure::Failure;
@@ -11,7 +11,20 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use tilekern_acl::codes;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What `tk_opapi_live` counts: tensors, scalars, arrays and lists.
+pub const TK_OPAPI_DESCRIPTORS: i32 = 0;
+/// What `tk_opapi_live` counts: executors that were neither run nor destroyed, and repeatable ones.
+pub const TK_OPAPI_EXECUTORS: i32 = 1;
+/// What `tk_opapi_live` counts: memory of the device and of aclrtMallocHost.
+pub const TK_OPAPI_BUFFERS: i32 = 2;
+/// What `tk_opapi_live` counts: streams that were created.
+pub const TK_OPAPI_STREAMS: i32 = 3;
+/// What `tk_opapi_live` counts: events.
+pub const TK_OPAPI_EVENTS: i32 = 4;
+/// What `tk_opapi_live` counts: contexts that were created.
+pub const TK_OPAPI_CONTEXTS: i32 = 5;
+
+#[derive(Clone, Copy)]
 enum Phase {
     Before,
     /// With so many owners.
@@ -59,12 +72,15 @@ pub(crate) fn finalize(all: bool) -> Result<u64, Failure> {
 /// How many are alive: descriptors, executors, buffers, streams, events, contexts.
 pub(crate) fn alive(kind: i32) -> Option<usize> {
     Some(match kind {
-        0 => TENSORS.len() + SCALARS.len() + ARRAYS.len() + LISTS.len(),
-        1 => EXECUTORS.len(),
-        2 => memory::count(),
-        3 => STREAMS.len(),
-        4 => EVENTS.len(),
-        5 => context::count(),
+        TK_OPAPI_DESCRIPTORS => {
+            let arrays = INT_ARRAYS.len() + FLOAT_ARRAYS.len() + BOOL_ARRAYS.len();
+            TENSORS.len() + SCALARS.len() + arrays + TENSOR_LISTS.len() + SCALAR_LISTS.len()
+        }
+        TK_OPAPI_EXECUTORS => EXECUTORS.len(),
+        TK_OPAPI_BUFFERS => memory::count(),
+        TK_OPAPI_STREAMS => STREAMS.len(),
+        TK_OPAPI_EVENTS => EVENTS.len(),
+        TK_OPAPI_CONTEXTS => context::count(),
         _ => return None,
     })
 }
@@ -82,8 +98,13 @@ fn report() {
     if !buffers.is_empty() {
         eprintln!("tilekern: {} buffers were not freed, {} bytes", buffers.len(), buffers.iter().sum::<usize>());
     }
-    let kinds = ["descriptors", "", "", "streams", "events", "contexts"];
-    for (name, kind) in kinds.into_iter().zip(0..).filter(|(name, _)| !name.is_empty()) {
+    let kinds = [
+        (TK_OPAPI_DESCRIPTORS, "descriptors"),
+        (TK_OPAPI_STREAMS, "streams"),
+        (TK_OPAPI_EVENTS, "events"),
+        (TK_OPAPI_CONTEXTS, "contexts"),
+    ];
+    for (kind, name) in kinds {
         match alive(kind) {
             None | Some(0) => {}
             Some(count) => eprintln!("tilekern: {count} {name} were not destroyed"),

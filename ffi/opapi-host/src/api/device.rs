@@ -110,19 +110,22 @@ pub unsafe extern "C" fn aclrtSetDeviceSatMode(mode: aclrtFloatOverflowMode) -> 
 
 /// When an operator counts as stuck: accepted, none does.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtSetOpExecuteTimeOut(_timeout: u32) -> aclError {
+pub unsafe extern "C" fn aclrtSetOpExecuteTimeOut(timeout: u32) -> aclError {
+    let _ = timeout;
     runtime("aclrtSetOpExecuteTimeOut", || Context::current().map(|_| ()))
 }
 
 /// A setting of the process: accepted, results are deterministic anyway.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtSetSysParamOpt(opt: aclSysParamOpt, _value: i64) -> aclError {
+pub unsafe extern "C" fn aclrtSetSysParamOpt(opt: aclSysParamOpt, value: i64) -> aclError {
+    let _ = value;
     runtime("aclrtSetSysParamOpt", || in_range("opt", i64::from(opt.0), 0..=2))
 }
 
 /// A setting of this thread's context: accepted likewise.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtCtxSetSysParamOpt(opt: aclSysParamOpt, _value: i64) -> aclError {
+pub unsafe extern "C" fn aclrtCtxSetSysParamOpt(opt: aclSysParamOpt, value: i64) -> aclError {
+    let _ = value;
     runtime("aclrtCtxSetSysParamOpt", || {
         Context::current()?;
         in_range("opt", i64::from(opt.0), 0..=2)

@@ -18,7 +18,8 @@ pub unsafe extern "C" fn aclrtCreateEvent(event: *mut aclrtEvent) -> aclError {
 
 /// The same; every event can do all that the flags ask for.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtCreateEventWithFlag(event: *mut aclrtEvent, _flag: u32) -> aclError {
+pub unsafe extern "C" fn aclrtCreateEventWithFlag(event: *mut aclrtEvent, flag: u32) -> aclError {
+    let _ = flag;
     // SAFETY: as promised by the caller.
     runtime("aclrtCreateEventWithFlag", || unsafe { create(event) })
 }

@@ -2,7 +2,7 @@
 
 use crate::boundary::{null_parameter, put, runtime};
 use crate::context::Context;
-use crate::copy::{Copy, Fill};
+use crate::copy::{Fill, Transfer};
 use crate::failure::Failure;
 use crate::memory::{self, Place};
 use crate::stream::Stream;
@@ -103,13 +103,13 @@ pub unsafe extern "C" fn aclrtMemsetAsync(
     runtime("aclrtMemsetAsync", || fill(devPtr, maxCount, value, count)?.in_stream(&Stream::of(stream)?))
 }
 
-fn copy(dst: *mut c_void, max: usize, src: *const c_void, count: usize) -> Result<Copy, Failure> {
+fn copy(dst: *mut c_void, max: usize, src: *const c_void, count: usize) -> Result<Transfer, Failure> {
     Context::current()?;
     if dst.is_null() || src.is_null() {
         return Err(null_parameter(if dst.is_null() { "dst" } else { "src" })());
     }
     within("destMax", max, count)?;
-    Ok(Copy::row(dst as usize, src as usize, count))
+    Ok(Transfer::row(dst as usize, src as usize, count))
 }
 
 fn within(name: &str, max: usize, count: usize) -> Result<(), Failure> {
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn aclrtMemcpy2d(
         let row = copy(dst, dpitch, src, width)?;
         within("spitch", spitch, width)?;
         within("height", height, 1)?;
-        let rows = Copy { to_pitch: dpitch, from_pitch: spitch, rows: height, ..row };
+        let rows = Transfer { to_pitch: dpitch, from_pitch: spitch, rows: height, ..row };
         // SAFETY: as promised by the caller.
         unsafe { rows.now(kind) }
     })
@@ -170,7 +170,8 @@ pub unsafe extern "C" fn aclrtMemcpy2d(
 
 /// Bytes that the machine has, and has free.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtGetMemInfo(_attr: aclrtMemAttr, free: *mut usize, total: *mut usize) -> aclError {
+pub unsafe extern "C" fn aclrtGetMemInfo(attr: aclrtMemAttr, free: *mut usize, total: *mut usize) -> aclError {
+    let _ = attr;
     runtime("aclrtGetMemInfo", || {
         Context::current()?;
         let [available, all] = system::memory()?;

@@ -17,7 +17,8 @@ pub unsafe extern "C" fn aclrtCreateStream(stream: *mut aclrtStream) -> aclError
 
 /// The same; priority and flags make no difference here.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtCreateStreamWithConfig(stream: *mut aclrtStream, _priority: u32, _flag: u32) -> aclError {
+pub unsafe extern "C" fn aclrtCreateStreamWithConfig(stream: *mut aclrtStream, priority: u32, flag: u32) -> aclError {
+    let _ = (priority, flag);
     // SAFETY: as promised by the caller.
     runtime("aclrtCreateStreamWithConfig", || unsafe { create(stream) })
 }

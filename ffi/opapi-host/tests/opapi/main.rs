@@ -1,0 +1,5 @@
+//! The library as its callers see it: by its symbols.
+
+mod common;
+mod header;
+mod programs;
