@@ -32,6 +32,7 @@ pub(crate) struct Grouped {
 impl Grouped {
     /// Checks what the device limits, and describes the weights as the host takes them.
     pub fn new(a: &mut Arguments, entry: Entry, v2: bool, group_list_type: i64) -> Result<Grouped, Failure> {
+        a.get("weight")?.dtype(&[ACL_INT8, ACL_INT4, ACL_INT32])?;
         let kind = kind(a.get("weight")?, entry);
         let assist = if v2 { "weight_assist_matrix" } else { "bias" };
         if kind.four {

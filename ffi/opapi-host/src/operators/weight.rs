@@ -40,7 +40,6 @@ pub(crate) fn describe(weight: &mut Operand, entry: Entry, experts: bool) -> Res
     if weight.spec.dims.iter().any(|&n| n <= 0) {
         return Err(weight.wrong("no dimension of 0", &weight.spec.dims));
     }
-    weight.dtype(&[ACL_INT8, ACL_INT4, ACL_INT32])?;
     if weight.spec.dtype == ACL_INT32 {
         unpack_carrier(weight)?;
     }
