@@ -7,6 +7,11 @@ use tilekern::ops::*;
 use tilekern::{Host, Tensor, TensorMut};
 use tilekern_kernels::reference;
 
+/// Two weights of four bits to a byte.
+pub fn halves(w: &[i8]) -> Vec<u8> {
+    w.as_chunks::<2>().0.iter().map(|[a, b]| (a & 15) as u8 | (*b as u8) << 4).collect()
+}
+
 fn case(random: &mut Random, [m, k, n, e]: [usize; 4], list: &[i64], weight: impl Fn(i8) -> i8) -> Case {
     let mut bytes = |count: usize| -> Vec<i8> { (0..count).map(|_| random.int8()).collect() };
     let (x, w) = (bytes(m * k), bytes(e * k * n).into_iter().map(weight).collect());
@@ -17,7 +22,7 @@ fn case(random: &mut Random, [m, k, n, e]: [usize; 4], list: &[i64], weight: imp
 }
 
 /// `[E,K,N]` in stripes of `c0` columns.
-fn stripes(case: &Case, c0: usize) -> Vec<i8> {
+pub fn stripes(case: &Case, c0: usize) -> Vec<i8> {
     let mut nz = vec![0; case.w.len()];
     for (at, &w) in case.w.iter().enumerate() {
         let (e, i, j) = (at / case.n / case.k, at / case.n % case.k, at % case.n);
@@ -118,8 +123,6 @@ fn grouped_matmul_weights_of_four_bits() {
         case.fp16 = groups == 2;
         let [e, n] = [case.e, case.n];
         let scales: Vec<f32> = (0..e * groups * n).map(|_| random.unit() * 0.02).collect();
-        let halves =
-            |w: &[i8]| -> Vec<u8> { w.as_chunks::<2>().0.iter().map(|[a, b]| (a & 15) as u8 | (*b as u8) << 4).collect() };
         // The high word is nobody's.
         let scale_bits = scales.iter().map(|scale| u64::from(scale.to_bits()) | 1 << 46).collect();
         let plain = halves(&case.w);

@@ -8,5 +8,6 @@ mod common;
 mod case;
 mod layouts;
 mod modes;
+mod reference;
 mod refusals;
 mod vectors;

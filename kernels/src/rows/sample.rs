@@ -307,7 +307,7 @@ impl<T: Element> Sample<'_, T> {
                 top_k::<S, T, SMALL>(s, row, k, maxima, list);
             } else {
                 let mut least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
-                if half && !(least > 0.0) {
+                if half && least <= 0.0 {
                     block_maxima::<S, T, BLOCK>(s, row, maxima, false);
                     least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
                 }
