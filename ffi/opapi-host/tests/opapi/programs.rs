@@ -17,6 +17,11 @@ fn compile(source: &Path, standard: &str, libraries: &[&str]) -> PathBuf {
     program
 }
 
+/// A program of these tests, linked by the names of CANN.
+pub fn compile_test(file: &str) -> PathBuf {
+    compile(&root().join("tests/c").join(file), "c99", &CANN)
+}
+
 /// A command that runs it in the environment of `set_env.sh`, and nothing else of ours.
 fn command(program: &Path) -> Command {
     let mut command = Command::new("sh");
