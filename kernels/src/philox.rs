@@ -59,56 +59,123 @@ impl Exponential {
         first / self.threads == (first + n.max(1) - 1) / self.threads
     }
 
-    /// The numbers of elements `first + indices`, all of one turn.
+    /// The uniform numbers behind those of elements `first + indices`, all of one turn; [`Exponential::of_uniform`] of them are these.
     #[inline(always)]
-    pub fn of<S: Simd>(&self, s: S, first: u64, indices: S::I32) -> S::F32 {
+    pub fn uniform<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::F32; N] {
         let round = first / self.threads;
-        let thread = (first - round * self.threads) as i32;
-        numbers(s, self.words(s, s.add_i32(indices, s.splat_i32(thread)), round))
+        let thread = s.splat_i32((first - round * self.threads) as i32);
+        let threads = indices.map(
+            #[inline(always)]
+            |indices| s.add_i32(indices, thread),
+        );
+        self.words(s, threads, round).map(
+            #[inline(always)]
+            |words| uniform(s, words),
+        )
+    }
+
+    /// Exponential numbers of uniform ones.
+    #[inline(always)]
+    pub fn of_uniform<S: Simd>(s: S, u: S::F32) -> S::F32 {
+        let smallest = s.splat(SMALLEST);
+        let below_one = s.lt(u, s.sub(s.splat(1.0), smallest));
+        s.select(below_one, s.sub(s.splat(0.0), math::log(s, u)), smallest)
+    }
+
+    /// The smallest of the numbers of elements `first` to `first + n - 1`: that of the largest word.
+    #[inline(never)]
+    pub fn least<S: Simd>(&self, s: S, first: u64, n: usize) -> f32 {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                // As signed numbers that order as the words do.
+                let flip = s.splat_i32(i32::MIN);
+                let mut largest = [flip; 2];
+                for at in (0..n).step_by(32) {
+                    let first = first + at as u64;
+                    let words = match self.is_one_turn(first, 32) {
+                        true => {
+                            let thread = (first % self.threads) as i32;
+                            let next = s.add_i32(lanes(s), s.splat_i32(thread));
+                            self.words(s, [next, s.add_i32(next, s.splat_i32(16))], first / self.threads)
+                        }
+                        false => [self.row(s, first), self.row(s, first + 16)],
+                    };
+                    for i in 0..2 {
+                        let inside = s.gt_i32(s.splat_i32((n - at) as i32), s.add_i32(lanes(s), s.splat_i32(16 * i as i32)));
+                        largest[i] = s.max_i32(s.select_i32(inside, s.xor(words[i], flip), flip), largest[i]);
+                    }
+                }
+                let word = s.reduce_max_i32(s.max_i32(largest[0], largest[1])) ^ i32::MIN;
+                let mut numbers = [0.0; 16];
+                s.store(Self::of_uniform(s, uniform(s, s.splat_i32(word))), &mut numbers);
+                numbers[0]
+            },
+        )
     }
 
     #[inline(always)]
     fn draw<S: Simd>(&self, s: S, first: u64) -> S::F32 {
+        Self::of_uniform(s, uniform(s, self.row(s, first)))
+    }
+
+    /// The words of elements `first` to `first + 15`.
+    #[inline(always)]
+    fn row<S: Simd>(&self, s: S, first: u64) -> S::I32 {
         let turn = |element: u64| if element < self.threads { 0 } else { element / self.threads };
         // Neighbours mostly share their turn; 16 of them see at most two.
         let (round, next) = (turn(first), turn(first + 15));
         let thread = |round: u64| s.add_i32(lanes(s), s.splat_i32(first.wrapping_sub(round * self.threads) as i32));
-        let mut words = self.words(s, thread(round), round);
-        if next != round {
-            let later = (next * self.threads - first) as i32;
-            let is_later = s.gt_i32(lanes(s), s.splat_i32(later - 1));
-            words = s.select_i32(is_later, self.words(s, thread(next), next), words);
+        let [words] = self.words(s, [thread(round)], round);
+        if next == round {
+            return words;
         }
-        numbers(s, words)
+        let later = (next * self.threads - first) as i32;
+        let is_later = s.gt_i32(lanes(s), s.splat_i32(later - 1));
+        s.select_i32(is_later, self.words(s, [thread(next)], next)[0], words)
     }
 
-    /// The words of 16 threads in the turn `round`. Threads are few: the high word of their number is 0.
+    /// The words of vectors of threads in the turn `round`, side by side: one alone would wait for its own multiplications. Threads are few: the
+    /// high word of their number is 0.
     #[inline(always)]
-    fn words<S: Simd>(&self, s: S, threads: S::I32, round: u64) -> S::I32 {
+    fn words<S: Simd, const N: usize>(&self, s: S, threads: [S::I32; N], round: u64) -> [S::I32; N] {
         let low = self.turn.wrapping_add(round / 4);
         let counter = [s.splat_i32(low as i32), s.splat_i32((low >> 32) as i32)];
-        let mut c = [counter[0], counter[1], threads, s.splat_i32(0)];
+        let mut c = threads.map(
+            #[inline(always)]
+            |threads| [counter[0], counter[1], threads, s.splat_i32(0)],
+        );
         let mut key = self.key;
         for _ in 0..10 {
-            let (a, b) = (s.mul_wide(c[0], MULTIPLIERS[0]), s.mul_wide(c[2], MULTIPLIERS[1]));
-            c[0] = s.xor(s.xor(b.0, c[1]), s.splat_i32(key[0] as i32));
-            c[2] = s.xor(s.xor(a.0, c[3]), s.splat_i32(key[1] as i32));
-            (c[1], c[3]) = (b.1, a.1);
+            let keys = key.map(
+                #[inline(always)]
+                |key| s.splat_i32(key as i32),
+            );
+            for c in &mut c {
+                let (a, b) = (s.mul_wide(c[0], MULTIPLIERS[0]), s.mul_wide(c[2], MULTIPLIERS[1]));
+                *c = [s.xor(s.xor(b.0, c[1]), keys[0]), b.1, s.xor(s.xor(a.0, c[3]), keys[1]), a.1];
+            }
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
-        c[(round % 4) as usize]
+        match round % 4 {
+            0 => c.map(
+                #[inline(always)]
+                |c| c[0],
+            ),
+            word => c.map(
+                #[inline(always)]
+                |c| c[word as usize],
+            ),
+        }
     }
 }
 
-/// Exponential numbers of uniform words.
+/// Numbers in (0,1] of uniform words.
 #[inline(always)]
-fn numbers<S: Simd>(s: S, words: S::I32) -> S::F32 {
+fn uniform<S: Simd>(s: S, words: S::I32) -> S::F32 {
     // The nearest `f32` of the unsigned word, rounded once: halves are exact.
     let (high, low) = (s.to_f32(s.shr::<16>(words)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
     let word = s.fma(high, s.splat(65536.0), low);
     // Zero is taken in, one is: the greatest words round up to it.
-    let u = s.fma(word, s.splat(f32::from_bits(0x2F80_0000)), s.splat(f32::from_bits(0x2F00_0000)));
-    let smallest = s.splat(SMALLEST);
-    let below_one = s.lt(u, s.sub(s.splat(1.0), smallest));
-    s.select(below_one, s.sub(s.splat(0.0), math::log(s, u)), smallest)
+    s.fma(word, s.splat(f32::from_bits(0x2F80_0000)), s.splat(f32::from_bits(0x2F00_0000)))
 }

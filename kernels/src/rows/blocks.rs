@@ -215,7 +215,7 @@ pub fn threshold<S: Simd>(s: S, values: &[f32], k: usize, slack: usize) -> (f32,
                 // By turns the middle of the values and of the numbers between: the former is fast, the latter comes to an end.
                 turn = !turn;
                 let average = value_to_ascending(0.5 * ascending_to_value(low) + 0.5 * ascending_to_value(high));
-                let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+                let middle = low.midpoint(high);
                 let middle = if turn && low < average && average < high { average } else { middle };
                 let found = count(s, values, ascending_to_value(middle));
                 if found >= k {

@@ -36,7 +36,7 @@ pub fn min_p_bound<S: Simd>(s: S, weights: &Weights, max: f32, least: f32) -> f3
     // A logit of -inf has the probability 0, which may be enough; a probability of -inf is none.
     let (mut low, mut high) = (nothing - i32::from(!matches!(weights, Weights::Given)), value_to_ascending(max));
     while i64::from(high) - i64::from(low) > 1 {
-        let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+        let middle = low.midpoint(high);
         if weights.of_one(s, ascending_to_value(middle)) >= least { high = middle } else { low = middle }
     }
     ascending_to_value(high)

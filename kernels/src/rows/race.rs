@@ -147,20 +147,33 @@ impl Lead {
         s.vectorize(
             #[inline(always)]
             || {
-                vectors(
-                    weights.len(),
-                    #[inline(always)]
-                    |span| {
-                        let noise = numbers.of(s, first, span.load_i32(s, indices));
-                        if let Some((mut hits, scores)) = self.hits(s, span.load(s, weights, 0.0), noise, span.len) {
+                let n = weights.len();
+                for at in (0..n).step_by(32) {
+                    let spans = [Span { at, len: 16.min(n - at) }, Span { at: n.min(at + 16), len: 16.min(n - n.min(at + 16)) }];
+                    let uniform = numbers.uniform(
+                        s,
+                        first,
+                        spans.map(
+                            #[inline(always)]
+                            |span| span.load_i32(s, indices),
+                        ),
+                    );
+                    for (span, u) in spans.into_iter().zip(uniform) {
+                        let e = span.load(s, weights, 0.0);
+                        // -ln u is at least 1 - u: that spares most of the logarithms.
+                        let least = s.mul(s.sub(s.splat(1.0), u), s.splat(self.best * 0.999));
+                        if s.mask_bits(s.le(least, e)) == 0 {
+                            continue;
+                        }
+                        if let Some((mut hits, scores)) = self.hits(s, e, Exponential::of_uniform(s, u), span.len) {
                             while hits != 0 {
                                 let lane = hits.trailing_zeros() as usize;
                                 hits &= hits - 1;
                                 self.meets(indices[span.at + lane] as usize, scores[lane]);
                             }
                         }
-                    },
-                );
+                    }
+                }
             },
         )
     }

@@ -152,6 +152,9 @@ fn histogram<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, scale: Scale)
 /// The smallest noise of `n` places.
 #[inline(never)]
 fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, n: usize) -> f32 {
+    if let Noise::Drawn { numbers, first } = *noise {
+        return numbers.least(s, first, n);
+    }
     s.vectorize(
         #[inline(always)]
         || {

@@ -25,7 +25,7 @@ fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32) -> f32 {
             let target = whole * part;
             let mut reached = whole;
             while reached - target > 1e-3 * target && i64::from(high) - i64::from(low) > 1 {
-                let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
+                let middle = low.midpoint(high);
                 let found = weight_from(s, values, weights, ascending_to_value(middle));
                 if found >= target {
                     (low, reached) = (middle, found);
