@@ -19,7 +19,8 @@
 /// `backend`: this processor.
 #define TK_BACKEND_HOST 0
 
-/// `backend`: an Ascend NPU.
+/// `backend`: an Ascend NPU, through the CANN that is found. Every `data` and the workspace are addresses of the device, a call enqueues
+/// into `stream`, and what it named stays until that is synchronised.
 #define TK_BACKEND_ASCEND 1
 
 /// `isa`: the best of this processor.

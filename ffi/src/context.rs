@@ -11,7 +11,8 @@ use tilekern::{Error, Host, Isa, Status, Value};
 
 /// `backend`: this processor.
 pub const TK_BACKEND_HOST: i32 = 0;
-/// `backend`: an Ascend NPU.
+/// `backend`: an Ascend NPU, through the CANN that is found. Every `data` and the workspace are addresses of the device, a call enqueues
+/// into `stream`, and what it named stays until that is synchronised.
 pub const TK_BACKEND_ASCEND: i32 = 1;
 
 /// `isa`: the best of this processor.

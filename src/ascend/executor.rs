@@ -8,6 +8,9 @@ use core::ffi::c_void;
 use tilekern_acl::operators::aclnnRun;
 use tilekern_acl::{Table, aclOpExecutor, aclnnStatus, aclrtStream, codes};
 
+/// What kernels may read behind a slice of the workspace.
+pub(super) const SLACK: usize = 32;
+
 /// What is asked of a call.
 pub enum Job<'w> {
     /// How much workspace it needs.
@@ -29,15 +32,26 @@ impl Job<'_> {
 
     /// Answers with one call of aclnn.
     pub(super) fn finish<const N: usize>(self, call: Prepared<'_, N>) -> Result<(), Error> {
+        self.finish_behind(0, call)
+    }
+
+    /// The same, with a workspace that begins with bytes of our own.
+    pub(super) fn finish_behind<const N: usize>(self, own: usize, call: Prepared<'_, N>) -> Result<(), Error> {
+        let needed = together(own, call.bytes)?;
         match self {
-            Job::Query(bytes) => *bytes = call.bytes,
+            Job::Query(bytes) => *bytes = needed,
             Job::Run(scratch) => {
-                scratch.fits(call.bytes)?;
-                call.launch(scratch.address)?;
+                scratch.fits(needed)?;
+                call.launch(scratch.address + own)?;
             }
         }
         Ok(())
     }
+}
+
+/// Bytes of our own, and those of aclnn behind them.
+pub(super) fn together(own: usize, bytes: usize) -> Result<usize, Error> {
+    own.checked_add(bytes).ok_or_else(|| Error::invalid("workspace", "a size that fits in memory", "an overflow"))
 }
 
 /// The names of the two phases.

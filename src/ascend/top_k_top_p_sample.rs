@@ -5,16 +5,13 @@
 //! for each row is a call for each row, of one row; the middle result and the places lie in the workspace in between.
 
 use super::description::{Description, DeviceType};
-use super::executor::{Job, Prepared, phases};
+use super::executor::{Job, Prepared, SLACK, phases, together};
 use super::{Ascend, Dispatch, supports};
 use crate::error::Error;
 use crate::ops::{Batch, Draw, TopKTopPSample};
 use crate::scratch::Plan;
 use crate::tensor::Describe;
 use tilekern_kernels::element::Element;
-
-/// What kernels may read behind a slice of the workspace.
-const SLACK: usize = 32;
 
 /// What the operator writes.
 enum Outcome {
@@ -144,18 +141,15 @@ impl<'t> Ascend<'t> {
         let first = draw(0)?;
         let room = sample.bytes.max(first.bytes).max(gather.bytes);
         match job {
-            Job::Query(bytes) => {
-                let too_large = || Error::invalid("workspace", "a size that fits in memory", "an overflow");
-                *bytes = own.checked_add(room).ok_or_else(too_large)?;
-            }
+            Job::Query(bytes) => *bytes = together(own, room)?,
             Job::Run(scratch) => {
-                scratch.fits(own.saturating_add(room))?;
+                scratch.fits(together(own, room)?)?;
                 let rest = scratch.address + own;
                 sample.launch(rest)?;
                 first.launch(rest)?;
                 for row in (seeds.each..rows).step_by(seeds.each) {
                     let next = draw(row)?;
-                    scratch.fits(own.saturating_add(next.bytes))?;
+                    scratch.fits(together(own, next.bytes)?)?;
                     next.launch(rest)?;
                 }
                 gather.launch(rest)?;

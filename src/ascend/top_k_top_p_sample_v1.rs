@@ -1,10 +1,11 @@
 //! `aclnnTopKTopPSample`.
 
 use super::description::{Description, DeviceType};
-use super::executor::{Job, phases};
+use super::executor::{Job, SLACK, phases};
 use super::{Ascend, Dispatch, supports};
 use crate::error::Error;
 use crate::ops::TopKTopPSampleV1;
+use crate::scratch::Plan;
 use tilekern_acl::ACL_FLOAT;
 use tilekern_kernels::element::Element;
 
@@ -18,10 +19,14 @@ impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSampleV1<'_, Self, T>> for As
         supports("row_status", call.row_status.is_none(), "none on the NPU", "a tensor")?;
         let operator = self.operator("aclnnTopKTopPSample", self.table.operators.aclnnTopKTopPSample)?;
         let q = call.q.map(|q| self.describe::<f32>("q", &q)).transpose()?;
-        // Its shape is checked even where it is not written.
+        // Its shape and address are checked even where it is not written: there it is the beginning of the workspace.
+        let mut plan = Plan::new();
         let select = match call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits) {
             Some(select) => self.describe::<f32>("logits_top_kp_select", select)?,
-            None => Description::contiguous::<f32>(&[rows, columns], 0),
+            None => {
+                plan.slot::<u8>(4 * rows * columns + SLACK)?;
+                Description::contiguous::<f32>(&[rows, columns], job.address())
+            }
         };
         let descriptors = [
             self.tensor(self.describe::<T>("logits", &call.logits)?)?,
@@ -39,6 +44,6 @@ impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSampleV1<'_, Self, T>> for As
                 (operator.workspace)(logits, k, p, q, eps, need, guess, chosen, select, bytes, executor)
             })
         }?;
-        job.finish(prepared)
+        job.finish_behind(plan.bytes(), prepared)
     }
 }

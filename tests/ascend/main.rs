@@ -1,6 +1,12 @@
 //! Dispatch to aclnn: what is called, in which order, with which descriptions, and that nothing is left behind whatever fails.
+// ACL's errors carry the library's message.
+#![allow(clippy::result_large_err)]
 
+mod balance;
+mod host;
 mod recorder;
+mod refusals;
+mod runtime;
 mod sequences;
 
 use tilekern::acl::{Device, Stream, Table};

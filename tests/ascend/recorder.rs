@@ -88,9 +88,9 @@ pub fn made(kind: &'static str) -> usize {
 
 impl Recorder {
     fn say(&mut self, text: impl FnOnce(&Recorder) -> String) {
-        if self.log.is_some() {
-            let text = text(self);
-            self.log.as_mut().unwrap().push(text);
+        let text = self.log.is_some().then(|| text(self));
+        if let (Some(log), Some(text)) = (&mut self.log, text) {
+            log.push(text);
         }
     }
 
@@ -139,6 +139,12 @@ impl Recorder {
     }
 }
 
+/// Answers through a place of the caller's.
+fn answer<T>(place: *mut T, value: T) {
+    // SAFETY: a place of the caller of ACL.
+    unsafe { *place = value };
+}
+
 /// A call without more to it: its name in the log, and whether it fails.
 fn simple(name: &'static str) -> i32 {
     with(|r| {
@@ -181,7 +187,7 @@ unsafe extern "C" fn reset_device(_: i32) -> i32 {
 }
 
 unsafe extern "C" fn get_context(context: *mut aclrtContext) -> i32 {
-    unsafe { *context = std::ptr::without_provenance_mut(7) };
+    answer(context, std::ptr::without_provenance_mut(7));
     simple("aclrtGetCurrentContext")
 }
 
@@ -193,7 +199,7 @@ unsafe extern "C" fn set_context(context: aclrtContext) -> i32 {
 unsafe extern "C" fn create_stream(stream: *mut aclrtStream) -> i32 {
     let code = simple("aclrtCreateStream");
     if code == 0 {
-        unsafe { *stream = std::ptr::without_provenance_mut(with(|r| r.handle("stream"))) };
+        answer(stream, std::ptr::without_provenance_mut(with(|r| r.handle("stream"))));
     }
     code
 }
@@ -215,7 +221,7 @@ unsafe extern "C" fn synchronize_device() -> i32 {
 unsafe extern "C" fn create_event(event: *mut aclrtEvent) -> i32 {
     let code = simple("aclrtCreateEvent");
     if code == 0 {
-        unsafe { *event = std::ptr::without_provenance_mut(with(|r| r.handle("event"))) };
+        answer(event, std::ptr::without_provenance_mut(with(|r| r.handle("event"))));
     }
     code
 }
@@ -248,13 +254,14 @@ unsafe extern "C" fn malloc(device: *mut *mut c_void, size: usize, policy: aclrt
     assert!(size > 0 && policy == ACL_MEM_MALLOC_HUGE_FIRST);
     with(|r| {
         r.say(|_| format!("aclrtMalloc {size}"));
-        if let Some(code) = r.failure("aclrtMalloc") {
+        if let Some(code) = r.failure("aclrtMalloc").or((size > 1 << 40).then_some(107_000)) {
             return code;
         }
+        // SAFETY: a size above 0.
         let memory = unsafe { std::alloc::alloc_zeroed(layout(size)) };
         r.make("memory", memory.addr());
         r.sizes.insert(memory.addr(), size);
-        unsafe { *device = memory.cast() };
+        answer(device, memory.cast());
         0
     })
 }
@@ -264,6 +271,7 @@ unsafe extern "C" fn free(device: *mut c_void) -> i32 {
         r.say(|r| format!("aclrtFree {}", r.place(device.addr())));
         r.end("memory", device.addr());
         let size = r.sizes.remove(&device.addr()).unwrap();
+        // SAFETY: what `malloc` gave, with its size.
         unsafe { std::alloc::dealloc(device.cast(), layout(size)) };
         0
     })
@@ -278,6 +286,7 @@ unsafe extern "C" fn memcpy(to: *mut c_void, max: usize, from: *const c_void, co
         r.failure("aclrtMemcpy").unwrap_or(0)
     });
     if code == 0 {
+        // SAFETY: as many bytes on both sides, as the caller of ACL says.
         unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast(), count) };
     }
     code
@@ -306,13 +315,9 @@ unsafe extern "C" fn create_tensor(
         }
         let handle = r.handle("tensor");
         if r.log.is_some() {
-            let (shape, strides, storage) = unsafe {
-                (
-                    std::slice::from_raw_parts(dims, rank as usize),
-                    std::slice::from_raw_parts(strides, rank as usize),
-                    std::slice::from_raw_parts(storage, storage_rank as usize),
-                )
-            };
+            // SAFETY: arrays of these lengths.
+            let array = |first: *const i64, length: u64| unsafe { std::slice::from_raw_parts(first, length as usize) };
+            let (shape, strides, storage) = (array(dims, rank), array(strides, rank), array(storage, storage_rank));
             let rest: i64 = shape.iter().product();
             let mut contiguous: Vec<i64> = vec![1; shape.len()];
             (1..shape.len()).rev().for_each(|i| contiguous[i - 1] = contiguous[i] * shape[i]);
@@ -352,6 +357,7 @@ unsafe extern "C" fn create_list(tensors: *const *const aclTensor, size: u64) ->
         if r.failure("aclCreateTensorList").is_some() {
             return std::ptr::null_mut();
         }
+        // SAFETY: an array of one.
         let tensor = unsafe { *tensors };
         let shown = r.log.is_some().then(|| format!("{{{}}}", r.shown(tensor)));
         // The list owns it.
@@ -373,7 +379,7 @@ unsafe extern "C" fn destroy_executor(executor: *mut aclOpExecutor) -> i32 {
 }
 
 /// Phase one.
-unsafe fn one(
+fn one(
     name: &'static str,
     tensors: &[*const aclTensor],
     rest: String,
@@ -389,10 +395,8 @@ unsafe fn one(
         if let Some(code) = r.failure(name) {
             return code;
         }
-        unsafe {
-            *bytes = r.workspace;
-            *executor = std::ptr::without_provenance_mut(r.handle("executor"));
-        }
+        answer(bytes, r.workspace);
+        answer(executor, std::ptr::without_provenance_mut(r.handle("executor")));
         0
     })
 }
@@ -419,7 +423,7 @@ macro_rules! phase_ones {
             ) -> i32 {
                 let rest: &[(&str, &dyn std::fmt::Debug)] = &[$((stringify!($rest), &$rest)),*];
                 let rest = rest.iter().map(|(name, value)| format!("{name} {value:?}")).collect::<Vec<_>>().join(", ");
-                unsafe { one($text, &[$($tensor,)* $($output.cast()),*], rest, bytes, executor) }
+                one($text, &[$($tensor,)* $($output.cast()),*], rest, bytes, executor)
             }
         )*
     };
@@ -448,7 +452,7 @@ unsafe extern "C" fn multinomial_tensor(
     executor: *mut *mut aclOpExecutor,
 ) -> i32 {
     let rest = format!("samples {samples}, replacement {replacement}, offset {offset}");
-    unsafe { one("MultinomialTensor", &[weights, seed, offset_tensor, out], rest, bytes, executor) }
+    one("MultinomialTensor", &[weights, seed, offset_tensor, out], rest, bytes, executor)
 }
 
 unsafe extern "C" fn gather(
@@ -459,7 +463,7 @@ unsafe extern "C" fn gather(
     bytes: *mut u64,
     executor: *mut *mut aclOpExecutor,
 ) -> i32 {
-    unsafe { one("Gather", &[from, index, out], format!("dim {dim}"), bytes, executor) }
+    one("Gather", &[from, index, out], format!("dim {dim}"), bytes, executor)
 }
 
 /// The arguments of V2, official or not.
@@ -491,7 +495,7 @@ macro_rules! grouped_v2 {
             let mut rest = format!("modes {mode} {kind} {quant} {list}");
             $(rest += &format!(" limit {:?}", $limit);)?
             let tensors = [x, weight.cast(), scale.cast(), assist.cast(), bias, x_scale, smooth, groups, out, out_scale];
-            unsafe { one($text, &tensors, rest, bytes, executor) }
+            one($text, &tensors, rest, bytes, executor)
         }
     };
 }

@@ -24,7 +24,7 @@ fn buffer<'s, T: bytemuck::Pod>(stream: &'s Stream<'s>, len: usize) -> Buffer<'s
 }
 
 /// What every call of sampling over `[2,4]` needs: m1 to m4.
-struct Sampling<'s> {
+pub struct Sampling<'s> {
     logits: Buffer<'s, f32>,
     top_k: Buffer<'s, i32>,
     top_p: Buffer<'s, f32>,
@@ -32,11 +32,16 @@ struct Sampling<'s> {
 }
 
 impl<'s> Sampling<'s> {
-    fn new(stream: &'s Stream<'s>) -> Sampling<'s> {
-        Sampling { logits: buffer(stream, 8), top_k: buffer(stream, 2), top_p: buffer(stream, 2), chosen: buffer(stream, 2) }
+    pub fn new(stream: &'s Stream<'s>) -> Result<Sampling<'s>, tilekern::acl::Error> {
+        Ok(Sampling {
+            logits: Buffer::new(stream, 8)?,
+            top_k: Buffer::new(stream, 2)?,
+            top_p: Buffer::new(stream, 2)?,
+            chosen: Buffer::new(stream, 2)?,
+        })
     }
 
-    fn call<'a, 't>(&'a mut self) -> TopKTopPSample<'a, Ascend<'t>, f32> {
+    pub fn call<'a, 't>(&'a mut self) -> TopKTopPSample<'a, Ascend<'t>, f32> {
         TopKTopPSample::new(
             DeviceTensor::new([2, 4], &self.logits).unwrap(),
             DeviceTensor::new([2, 1], &self.top_k).unwrap(),
@@ -51,7 +56,7 @@ const DEFAULTS: &str = "eps 1e-8, need false, guess 32, ks_max 1024, logits_in t
 #[test]
 fn the_largest_logit() {
     on_stream(64, |stream| {
-        let mut s = Sampling::new(stream);
+        let mut s = Sampling::new(stream).unwrap();
         let mut call = s.call();
         call.post_sample = PostSample::None;
         let first = "TopKTopPSampleV2: f32[2,4] m1+0, i32[2] m2+0, f32[2] m3+0, -, -, i64[2] m4+0, f32[0], i64[0], f32[0]";
@@ -62,7 +67,7 @@ fn the_largest_logit() {
 #[test]
 fn noise_min_p_and_logits() {
     on_stream(0, |stream| {
-        let mut s = Sampling::new(stream);
+        let mut s = Sampling::new(stream).unwrap();
         let (q, min_ps, mut kept) = (buffer(stream, 8), buffer(stream, 2), buffer(stream, 8));
         let mut call = s.call();
         call.q = Some(Noise::Exponential(DeviceTensor::new([2, 4], &q).unwrap()));
@@ -80,7 +85,7 @@ fn noise_min_p_and_logits() {
 #[test]
 fn the_middle_result() {
     on_stream(64, |stream| {
-        let mut s = Sampling::new(stream);
+        let mut s = Sampling::new(stream).unwrap();
         let (mut idx, mut sorted) = (buffer(stream, 8), buffer(stream, 8));
         let mut call = s.call();
         call.logits_select_idx = None;
@@ -95,7 +100,7 @@ fn the_middle_result() {
 #[test]
 fn one_seed_for_the_batch() {
     on_stream(64, |stream| {
-        let mut s = Sampling::new(stream);
+        let mut s = Sampling::new(stream).unwrap();
         let generator = buffer(stream, 2);
         let mut call = s.call();
         call.post_sample = PostSample::MultiNomial;
@@ -167,8 +172,8 @@ fn the_first_version() {
             DeviceTensorMut::new([2], &mut chosen).unwrap(),
         );
         call.q = Some(DeviceTensor::new([2, 4], &q).unwrap());
-        let tensors = "bf16[2,4]/[10,2] of [17] m1+0, i32[2] m2+0, bf16[2] m3+0, f32[2,4] m4+0, i64[2] m5+0, f32[2,4] null";
-        assert_eq!(calls(stream, call), [&format!("TopKTopPSample: {tensors}; eps 1e-8, need false, guess 32"), "run in m6+0"]);
+        let tensors = "bf16[2,4]/[10,2] of [17] m1+0, i32[2] m2+0, bf16[2] m3+0, f32[2,4] m4+0, i64[2] m5+0, f32[2,4] m6+0";
+        assert_eq!(calls(stream, call), [&format!("TopKTopPSample: {tensors}; eps 1e-8, need false, guess 32"), "run in m6+64"]);
     });
 }
 
@@ -204,8 +209,8 @@ fn weights_of_a_list() {
 /// Two experts of K = 16 and N = 64, three rows: m1 to m6, m7 a bias.
 pub struct Experts<'s> {
     x: Buffer<'s, i8>,
-    pub weight: Buffer<'s, i8>,
-    pub four: Buffer<'s, u8>,
+    weight: Buffer<'s, i8>,
+    four: Buffer<'s, u8>,
     scale: Buffer<'s, f32>,
     bits: Buffer<'s, u64>,
     bias: Buffer<'s, f32>,

@@ -1,8 +1,7 @@
 //! Memory of a device.
 
-use crate::codes::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use crate::device::Device;
-use crate::error::Error;
+use crate::error::{Error, was_waited};
 use crate::stream::Stream;
 use crate::types::*;
 use bytemuck::Pod;
@@ -157,10 +156,4 @@ impl<T> Drop for Buffer<'_, T> {
             _ = unsafe { (self.stream.device().table().runtime.aclrtFree)(self.data) };
         }
     }
-}
-
-/// Whether a synchronise waited: work that failed has ended all the same, an error of the caller's (1xxxxx) means that there was no wait.
-fn was_waited(result: Result<(), Error>) -> bool {
-    let ended = |code: i32| code >= 200_000 && code != ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
-    result.map_or_else(|error| error.function().starts_with("aclrtSynchronize") && ended(error.code()), |()| true)
 }

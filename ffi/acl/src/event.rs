@@ -1,7 +1,7 @@
 //! Marks in streams.
 
 use crate::device::Device;
-use crate::error::Error;
+use crate::error::{Error, was_waited};
 use crate::stream::Stream;
 use crate::types::aclrtEvent;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -24,11 +24,11 @@ unsafe impl Sync for Event<'_> {}
 impl<'d> Event<'d> {
     /// An event.
     pub fn new(device: &'d Device<'d>) -> Result<Event<'d>, Error> {
-        device.enter()?;
         let (table, mut raw) = (device.table(), core::ptr::null_mut());
         // Both, so that what is made can be given back.
         table.runtime.aclrtDestroyEvent.ok_or(Error::missing("aclrtDestroyEvent"))?;
         let create = table.runtime.aclrtCreateEvent.ok_or(Error::missing("aclrtCreateEvent"))?;
+        device.enter()?;
         // SAFETY: `raw` is a place for it, and this thread has a context.
         Error::check(table, "aclrtCreateEvent", unsafe { create(&mut raw) })?;
         Ok(Event { device, raw, used: AtomicBool::new(false) })
@@ -62,7 +62,7 @@ impl<'d> Event<'d> {
 
 impl Drop for Event<'_> {
     fn drop(&mut self) {
-        if self.device.enter().is_err() || (*self.used.get_mut() && self.device.synchronize().is_err()) {
+        if self.device.enter().is_err() || (*self.used.get_mut() && !was_waited(self.device.synchronize())) {
             // Streams may still refer to it.
             return;
         }

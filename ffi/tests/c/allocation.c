@@ -1,38 +1,6 @@
 /* No call allocates: malloc and its kin are this program's own here, and count. */
+#include "allocations.h"
 #include "check.h"
-
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *memory, size_t bytes);
-void *__libc_memalign(size_t alignment, size_t bytes);
-
-static volatile size_t allocations;
-
-void *malloc(size_t bytes) {
-  allocations++;
-  return __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes) {
-  allocations++;
-  return __libc_calloc(count, bytes);
-}
-
-void *realloc(void *memory, size_t bytes) {
-  allocations++;
-  return __libc_realloc(memory, bytes);
-}
-
-int posix_memalign(void **memory, size_t alignment, size_t bytes) {
-  allocations++;
-  *memory = __libc_memalign(alignment, bytes);
-  return *memory == NULL ? 12 : 0;
-}
-
-void *aligned_alloc(size_t alignment, size_t bytes) {
-  allocations++;
-  return __libc_memalign(alignment, bytes);
-}
 
 static void nobody(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg) {
   (void)user, (void)tasks, (void)task, (void)arg;

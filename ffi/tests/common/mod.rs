@@ -1,4 +1,5 @@
 //! Compiles C and C++ programs against the library that a nested build made, and runs them.
+#![allow(dead_code)]
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -95,19 +96,30 @@ pub fn compile(file: &str, standard: &str, link: Link) -> PathBuf {
     program
 }
 
-/// A command that runs the program.
-pub fn command(program: &Path) -> Command {
+/// Compiles `tests/c/{file}` to a shared library.
+pub fn compile_library(file: &str, library: &Path) -> PathBuf {
+    let mut compiler = Command::new(tools().cc);
+    compiler.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-pedantic", "-Werror", "-shared", "-fPIC"]);
+    compiler.arg(root().join("tests/c").join(file)).arg("-o").arg(library);
+    succeed(&mut compiler);
+    library.to_path_buf()
+}
+
+/// A command that runs the program, with another directory of libraries besides.
+pub fn command(program: &Path, libraries: Option<&Path>) -> Command {
+    let directories = std::iter::once(library()).chain(libraries);
+    let path = directories.map(|directory| directory.display().to_string()).collect::<Vec<_>>().join(":");
     let runner = tools().runner;
     let mut command = match runner.split_first() {
         Some((first, rest)) => {
             let mut command = Command::new(first);
             command.args(rest);
-            command.arg("-E").arg(format!("LD_LIBRARY_PATH={}", library().display())).arg(program);
+            command.arg("-E").arg(format!("LD_LIBRARY_PATH={path}")).arg(program);
             command
         }
         None => Command::new(program),
     };
-    command.env("LD_LIBRARY_PATH", library());
+    command.env("LD_LIBRARY_PATH", path);
     command
 }
 
@@ -119,7 +131,7 @@ pub fn passes(file: &str, standards: [&str; 2]) {
 /// The same, with an argument for the program.
 pub fn passes_with(file: &str, standards: [&str; 2], argument: Option<&Path>) {
     for (standard, link) in standards.into_iter().zip([Link::Shared, Link::Static]) {
-        let output = succeed(command(&compile(file, standard, link)).args(argument));
+        let output = succeed(command(&compile(file, standard, link), None).args(argument));
         print!("{file} {standard}: {output}");
     }
 }

@@ -1,0 +1,166 @@
+//! Devices, streams, buffers and events: what waits for what, and what a failure leaves.
+
+use crate::recorder::{self, fail_once, live, log, made, reset};
+use crate::{on_stream, open};
+use tilekern::acl::{Buffer, Device, Event, Stream};
+use tilekern::ops::Multinomial;
+use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Run, Status};
+
+/// A draw of one index.
+fn draw(npu: &Ascend<'_>, probs: &Buffer<'_, f32>, out: &mut Buffer<'_, i64>) -> Result<(), tilekern::Error> {
+    let call = Multinomial::new(DeviceTensor::new([4], probs)?, DeviceTensorMut::new([1], out)?);
+    npu.run(call, DeviceScratch::NONE)
+}
+
+#[test]
+fn an_initialised_acl_is_fine() {
+    reset(0);
+    let table = recorder::table();
+    fail_once("aclInit", 1, 100_002);
+    let device = Device::open(&table, 0).unwrap();
+    assert_eq!(log(), ["aclInit", "aclrtSetDevice", "aclrtGetCurrentContext"]);
+    drop(device);
+    assert_eq!(log(), ["aclrtResetDevice"]);
+}
+
+#[test]
+fn a_device_that_fails_is_given_back() {
+    let table = recorder::table();
+    for (name, code) in [("aclInit", 100_039), ("aclrtSetDevice", 107_001), ("aclrtGetCurrentContext", 107_002)] {
+        reset(0);
+        fail_once(name, 1, code);
+        let error = Device::open(&table, 0).unwrap_err();
+        assert_eq!((error.function(), error.code()), (name, code));
+        assert_eq!(live(), Default::default());
+    }
+}
+
+#[test]
+fn an_error_says_what_the_library_said() {
+    on_stream(0, |stream| {
+        fail_once("aclrtMalloc", 1, 207_001);
+        let error = Buffer::<u8>::new(stream, 1).unwrap_err();
+        let expected = "aclrtMalloc: 207001 (ACL_ERROR_RT_MEMORY_ALLOCATION): EZ9999: said the library";
+        assert_eq!(error.to_string(), expected);
+        recorder::succeed();
+        let huge = Buffer::<u64>::new(stream, usize::MAX / 4);
+        assert_eq!(huge.unwrap_err().code(), 107_000);
+    });
+}
+
+#[test]
+fn copies_and_drops_wait() {
+    on_stream(0, |stream| {
+        let mut buffer = Buffer::from_slice(stream, &[1i32, 2, 3]).unwrap();
+        buffer.write(&[4]).unwrap();
+        let mut values = [0; 3];
+        buffer.read(&mut values).unwrap();
+        assert_eq!(values, [4, 2, 3]);
+        log();
+        drop(buffer);
+        assert_eq!(log(), ["aclrtSynchronizeStream", "aclrtFree m1+0"]);
+    });
+}
+
+#[test]
+fn what_another_stream_used_waits_for_the_device() {
+    on_stream(0, |stream| {
+        let other = Stream::new(stream.device()).unwrap();
+        let (probs, mut out) = (Buffer::from_slice(stream, &[1.0f32; 4]).unwrap(), Buffer::new(stream, 1).unwrap());
+        draw(&Ascend::new(stream), &probs, &mut out).unwrap();
+        log();
+        probs.read(&mut [0.0]).unwrap();
+        assert_eq!(log(), ["aclrtSynchronizeStream", "aclrtMemcpy 4 kind 2 m1+0"]);
+        draw(&Ascend::new(&other), &probs, &mut out).unwrap();
+        drop(other);
+        log();
+        drop(out);
+        assert_eq!(log(), ["aclrtSynchronizeStream", "aclrtSynchronizeDevice", "aclrtFree m2+0"]);
+        probs.read(&mut [0.0]).unwrap();
+        probs.read(&mut [0.0]).unwrap();
+        let once = ["aclrtSynchronizeStream", "aclrtSynchronizeDevice", "aclrtMemcpy 4 kind 2 m1+0"];
+        assert_eq!(log(), [&once[..], &["aclrtSynchronizeStream", "aclrtMemcpy 4 kind 2 m1+0"]].concat());
+    });
+}
+
+#[test]
+fn memory_is_not_freed_where_nothing_waited() {
+    for (function, code, is_freed) in [
+        ("aclrtSynchronizeStream", 507_015, true),
+        ("aclrtSynchronizeStream", 107_003, false),
+        ("aclrtSetCurrentContext", 507_000, false),
+    ] {
+        reset(0);
+        let table = recorder::table();
+        let device = Device::open(&table, 0).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let buffer = Buffer::<u8>::new(&stream, 8).unwrap();
+        fail_once(function, 1, code);
+        drop(buffer);
+        assert_eq!(live().contains_key("memory"), !is_freed, "{function} {code}");
+    }
+}
+
+#[test]
+fn a_late_failure_comes_with_the_synchronise() {
+    on_stream(0, |stream| {
+        let (probs, mut out) = (Buffer::from_slice(stream, &[1.0f32; 4]).unwrap(), Buffer::new(stream, 1).unwrap());
+        draw(&Ascend::new(stream), &probs, &mut out).unwrap();
+        fail_once("aclrtSynchronizeStream", 1, 507_015);
+        let error = stream.synchronize().unwrap_err();
+        assert!(error.to_string().starts_with("aclrtSynchronizeStream: 507015 (ACL_ERROR_RT_AICORE_EXCEPTION)"), "{error}");
+    });
+}
+
+#[test]
+fn memory_of_another_device_is_refused() {
+    reset(0);
+    let table = recorder::table();
+    let (first, second) = (Device::open(&table, 0).unwrap(), Device::open(&table, 1).unwrap());
+    let (here, there) = (Stream::new(&first).unwrap(), Stream::new(&second).unwrap());
+    let (probs, mut out) = (Buffer::from_slice(&there, &[1.0f32; 4]).unwrap(), Buffer::new(&here, 1).unwrap());
+    let error = draw(&Ascend::new(&here), &probs, &mut out).unwrap_err();
+    assert_eq!((error.status(), error.argument()), (Status::Invalid, "probs"));
+    assert_eq!(made("executor"), 0);
+}
+
+#[test]
+fn events_order_streams() {
+    on_stream(0, |stream| {
+        let other = Stream::new(stream.device()).unwrap();
+        let event = Event::new(stream.device()).unwrap();
+        log();
+        event.record(stream).unwrap();
+        other.wait(&event).unwrap();
+        event.synchronize().unwrap();
+        drop(event);
+        let calls = log();
+        assert_eq!(calls[..3], ["aclrtRecordEvent", "aclrtStreamWaitEvent", "aclrtSynchronizeEvent"]);
+        assert_eq!(calls[3..], ["aclrtSynchronizeDevice", "aclrtDestroyEvent"]);
+    });
+}
+
+#[test]
+fn a_runtime_without_events_or_contexts_will_do() {
+    let mut table = recorder::table();
+    table.runtime.aclrtCreateEvent = None;
+    table.runtime.aclrtSetCurrentContext = None;
+    reset(0);
+    let device = Device::open(&table, 0).unwrap();
+    assert_eq!(Event::new(&device).unwrap_err().code(), 207_000);
+    device.enter().unwrap();
+    assert_eq!(log(), ["aclInit", "aclrtSetDevice", "aclrtSetDevice"]);
+    drop(device);
+    // One of the two is given back.
+    assert_eq!(live()["device"], 1);
+}
+
+#[test]
+fn buffers_are_shared_between_threads() {
+    fn is_sync<T: Send + Sync>(_: &T) {}
+    open(&recorder::table(), 0, |stream| {
+        is_sync(stream);
+        is_sync(&Buffer::<f32>::new(stream, 1).unwrap());
+        is_sync(&Ascend::new(stream));
+    });
+}
