@@ -1,6 +1,7 @@
 //! The two phases: the first validates and makes an executor, the second takes it and puts the work into a stream.
 
 use crate::arguments::{Among, Arguments};
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::memory::{self, Place, Span};
 use crate::stream::{Stream, Task};
@@ -42,7 +43,11 @@ impl Job<'_> {
 fn pool() -> Result<&'static Rayon, Failure> {
     static POOL: OnceLock<Result<Rayon, tilekern::Error>> = OnceLock::new();
     let threads = || std::env::var("TILEKERN_OPAPI_THREADS").ok().and_then(|text| text.parse().ok());
-    let make = || Rayon::new(threads().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)));
+    let make = || {
+        // Threads begin with the floating-point environment of the one that makes them.
+        let _environment = Environment::enter();
+        Rayon::new(threads().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
+    };
     POOL.get_or_init(make).as_ref().map_err(|error| (*error).into())
 }
 

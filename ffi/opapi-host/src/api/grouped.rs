@@ -92,7 +92,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(
     unsafe { one("aclnnGroupedMatmulSwigluQuant", workspaceSize, executor, |a| call.list(a, Entry::Plain)) }
 }
 
-/// Puts it into the stream. The executor is taken, unless it was made repeatable.
+/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuant(
     workspace: *mut c_void,
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNZGetWorkspaceSize(
     unsafe { one("aclnnGroupedMatmulSwigluQuantWeightNZ", workspaceSize, executor, |a| call.list(a, Entry::Blocks)) }
 }
 
-/// Puts it into the stream. The executor is taken, unless it was made repeatable.
+/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNZ(
     workspace: *mut c_void,
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantV2GetWorkspaceSize(
     unsafe { one("aclnnGroupedMatmulSwigluQuantV2", workspaceSize, executor, |a| call.list(a, Entry::Plain)) }
 }
 
-/// Puts it into the stream. The executor is taken, unless it was made repeatable.
+/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantV2(
     workspace: *mut c_void,
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNzV2GetWorkspaceSize
     unsafe { one("aclnnGroupedMatmulSwigluQuantWeightNzV2", workspaceSize, executor, |a| call.list(a, Entry::Blocks)) }
 }
 
-/// Puts it into the stream. The executor is taken, unless it was made repeatable.
+/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNzV2(
     workspace: *mut c_void,

@@ -353,6 +353,84 @@ fn second_version() {
     }
 }
 
+#[test]
+fn second_version_of_four_bits() {
+    let (session, mut random) = (Session::new(), Random(8));
+    for round in 0..30 {
+        let case = Case::new(&mut random, round % 2 == 1);
+        let [_, k, n, e] = case.sizes;
+        let plain = random.many(e * k * n, |r| r.below(16) as i8 - 8);
+        let bytes = packed(&plain);
+        let scales = random.many(e * n, |r| u64::from((r.float(0.01).abs() + 1e-4).to_bits()));
+        let assists = random.many(e * n, |r| r.float(1.0));
+        let (scale, assist) = (Laid::new(&[e, n], &scales, 0, 0), Laid::new(&[e, n], &assists, 0.0, 0));
+        // One tensor for all experts, or one for each.
+        let parts = if round % 3 == 0 { 1 } else { e };
+        let list = |part: &dyn Fn(usize) -> (Buffer, Tensor)| List::new((0..parts).map(part).collect());
+        fn part<T: Plain>(values: &[T], part: usize, parts: usize, shape: &[usize], dtype: aclDataType) -> (Buffer, Tensor) {
+            let size = values.len() / parts;
+            let buffer = Buffer::of(&values[part * size..][..size]);
+            let shape: Vec<i64> = shape.iter().map(|&n| n as i64).collect();
+            let tensor = View::contiguous(&shape[usize::from(parts > 1)..], dtype).describe(buffer.address);
+            (buffer, tensor)
+        }
+        let weights = list(&|i| part(&bytes, i, parts, &[e, k, n], ACL_INT4));
+        let scale_list = list(&|i| part(&scales, i, parts, &[e, n], ACL_UINT64));
+        let assist_list = list(&|i| part(&assists, i, parts, &[e, n], ACL_FLOAT));
+        let kind = i64::from(round % 2 == 1);
+        let begin = |[x, x_scale, list, out, out_scale]: [*mut aclTensor; 5], s: *mut u64, e: *mut *mut aclOpExecutor| {
+            let (w, ws, assist) = (weights.handle, scale_list.handle, assist_list.handle);
+            acl!(operators::aclnnGroupedMatmulSwigluQuantV2GetWorkspaceSize(
+                x,
+                w,
+                ws,
+                assist,
+                null(),
+                x_scale,
+                null(),
+                list,
+                0,
+                0,
+                0,
+                kind,
+                null(),
+                out,
+                out_scale,
+                s,
+                e
+            ))
+        };
+        let (weight, scale) = (Weight::Four(&bytes), Scale::Bits(&scale));
+        let called = Weights { weight, scale, assist: Some(&assist), arithmetic: 1, list_type: kind as i32 };
+        case.compare(&session, "aclnnGroupedMatmulSwigluQuantV2", begin, called);
+    }
+}
+
+/// A program with flush-to-zero on gets subnormal numbers all the same, although it is its threads that make ours.
+#[test]
+fn fast_math_changes_nothing() {
+    let program = crate::programs::compile_test_with("fast_math.c", &["-O2", "-ffast-math"]);
+    let output = crate::common::succeed(&mut crate::programs::command(&program));
+    // Sixteen times one, as activation and, times 2^-140, as gate.
+    let (weight, mut scale) = ([1i8; 16 * 32], [1.0f32; 32]);
+    scale[16..].fill(f32::from_bits(1 << 9));
+    let (mut out, mut out_scale) = ([0i8; 16], [0.0f32]);
+    let host = Host::new();
+    let call = GroupedMatmulSwigluQuant::new(
+        HostTensor::new([1, 16], &[1i8; 16]).unwrap(),
+        GroupedWeight::I8(HostTensor::new([1, 16, 32], &weight).unwrap()),
+        GroupedScale::Channel(ChannelScale::F32(HostTensor::new([1, 32], &scale).unwrap())),
+        HostTensor::new([1], &[1.0]).unwrap(),
+        HostTensor::new([1], &[1]).unwrap(),
+        tilekern::TensorMut::new([1, 16], &mut out).unwrap(),
+        tilekern::TensorMut::new([1], &mut out_scale).unwrap(),
+    );
+    let mut scratch = Scratch::new(host.workspace(&call).unwrap());
+    host.run(call, &mut scratch).unwrap();
+    assert!(out_scale[0] > 0.0 && out_scale[0].is_subnormal());
+    assert_eq!(output, format!("{:08x}\n", out_scale[0].to_bits()));
+}
+
 /// What a group list contains is seen when it is used.
 #[test]
 fn group_lists_that_are_wrong() {

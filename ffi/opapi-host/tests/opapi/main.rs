@@ -7,6 +7,7 @@ mod device;
 mod experts;
 mod header;
 mod layout;
+mod loader;
 mod memory;
 mod programs;
 mod protocol;

@@ -5,12 +5,16 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program of one of the examples, by the line that it gives itself.
+/// A program, linked to the libraries of the installation.
 fn compile(source: &Path, standard: &str, libraries: &[&str]) -> PathBuf {
+    compile_with(source, standard, libraries, &["-O1", "-Wall", "-Wextra", "-pedantic", "-Werror"])
+}
+
+fn compile_with(source: &Path, standard: &str, libraries: &[&str], options: &[&str]) -> PathBuf {
     let name = source.file_stem().unwrap().to_str().unwrap();
     let program = scratch().join(format!("{name}-{standard}-{}", libraries.len()));
     let mut compiler = Command::new(if standard.starts_with("c++") { "c++" } else { "cc" });
-    compiler.arg(format!("-std={standard}")).args(["-O1", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I"]);
+    compiler.arg(format!("-std={standard}")).args(options).args(["-g", "-I"]);
     compiler.arg(installation().join("include")).arg(source).arg("-o").arg(&program);
     compiler.arg("-L").arg(installation().join("lib64")).args(libraries);
     succeed(&mut compiler);
@@ -22,8 +26,13 @@ pub fn compile_test(file: &str) -> PathBuf {
     compile(&root().join("tests/c").join(file), "c99", &CANN)
 }
 
+/// The same with other options.
+pub fn compile_test_with(file: &str, options: &[&str]) -> PathBuf {
+    compile_with(&root().join("tests/c").join(file), "c99", &CANN, options)
+}
+
 /// A command that runs it in the environment of `set_env.sh`, and nothing else of ours.
-fn command(program: &Path) -> Command {
+pub fn command(program: &Path) -> Command {
     let mut command = Command::new("sh");
     command.env_remove("LD_LIBRARY_PATH").args(["-c", ". \"$1/set_env.sh\" && exec \"$0\""]).arg(program).arg(installation());
     command
