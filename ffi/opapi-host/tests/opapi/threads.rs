@@ -4,7 +4,7 @@ use crate::common::{acl, message};
 use crate::device::{Buffer, Session, Tensor, phase_one, phase_two, stream};
 use crate::layout::Random;
 use core::ptr::{null, null_mut};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex};
 use tilekern_acl::*;
 
 /// A small batch, filtered again and again in one stream.
@@ -84,26 +84,27 @@ fn four_threads_with_a_stream_each() {
 fn a_stream_of_two_threads_keeps_its_order() {
     const STEPS: usize = 500;
     let session = Session::new();
-    let (line, cell, turn) = (Buffer::of(&[0u8; STEPS]), Buffer::of(&[0u8]), Mutex::new(0));
+    let (line, cell) = (Buffer::of(&[0u8; STEPS]), Buffer::of(&[0u8]));
+    let (turn, changed) = (Mutex::new(0), Condvar::new());
     let (line_at, cell_at, stream) = (line.address as usize, cell.address as usize, session.stream as usize);
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let turn = &turn;
+            let (turn, changed) = (&turn, &changed);
             scope.spawn(move || {
                 assert_eq!(acl!(runtime::aclrtSetDevice(0)), 0);
                 loop {
                     // Whoever has the turn submits; the stream runs in that order.
-                    let mut step = turn.lock().unwrap();
+                    let is_other = |step: &mut usize| *step < STEPS && *step % 2 != thread;
+                    let mut step = changed.wait_while(turn.lock().unwrap(), is_other).unwrap();
                     if *step == STEPS {
                         break;
                     }
-                    if *step % 2 == thread {
-                        let (to, stream) = ((line_at + *step) as *mut _, stream as aclrtStream);
-                        assert_eq!(acl!(runtime::aclrtMemsetAsync(cell_at as *mut _, 1, *step as i32, 1, stream)), 0);
-                        let kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
-                        assert_eq!(acl!(runtime::aclrtMemcpyAsync(to, 1, cell_at as *const _, 1, kind, stream)), 0);
-                        *step += 1;
-                    }
+                    let (to, stream) = ((line_at + *step) as *mut _, stream as aclrtStream);
+                    assert_eq!(acl!(runtime::aclrtMemsetAsync(cell_at as *mut _, 1, *step as i32, 1, stream)), 0);
+                    let kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
+                    assert_eq!(acl!(runtime::aclrtMemcpyAsync(to, 1, cell_at as *const _, 1, kind, stream)), 0);
+                    *step += 1;
+                    changed.notify_one();
                 }
                 assert_eq!(acl!(runtime::aclrtResetDevice(0)), 0);
             });
