@@ -2,7 +2,7 @@
 //!
 //! `TILEKERN_UPDATE_HEADER=1 cargo test -p tilekern-opapi-host --test opapi header` rewrites it.
 
-use crate::common::{library, root, succeed};
+use crate::common::{installation, library, root, succeed};
 use std::process::Command;
 
 #[test]
@@ -101,6 +101,37 @@ fn header_has_every_symbol() {
     exported.sort();
     assert!(declared.len() > 100);
     assert_eq!(declared, exported);
+}
+
+/// Every header of an installation, by itself, in C and in C++.
+#[test]
+fn installed_headers_compile() {
+    let include = installation().join("include");
+    let mut count = 0;
+    for directory in ["acl", "aclnn", "aclnnop", "."] {
+        for entry in std::fs::read_dir(include.join(directory)).unwrap() {
+            let header = entry.unwrap().path();
+            if header.is_dir() {
+                continue;
+            }
+            for (compiler, language, standard) in [("cc", "c", "c99"), ("cc", "c", "c11"), ("c++", "c++", "c++17")] {
+                let mut check = Command::new(compiler);
+                check.args([
+                    "-x",
+                    language,
+                    &format!("-std={standard}"),
+                    "-fsyntax-only",
+                    "-Wall",
+                    "-Wextra",
+                    "-pedantic",
+                    "-Werror",
+                ]);
+                succeed(check.arg("-include").arg(&header).arg("/dev/null"));
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 18);
 }
 
 /// The values and the prototypes are those of the public headers of ACL, which the package torch-npu carries.

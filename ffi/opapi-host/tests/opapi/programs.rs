@@ -120,3 +120,17 @@ fn grouped_example() {
         }
     }
 }
+
+#[test]
+fn examples_under_valgrind() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: no valgrind here");
+        return;
+    }
+    for name in ["aclnn_top_k_top_p.c", "aclnn_grouped_matmul.c"] {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
+        valgrind.args(["--show-leak-kinds=definite"]).env("LD_LIBRARY_PATH", installation().join("lib64"));
+        succeed(valgrind.arg(compile(&example(name), "c17", &CANN)));
+    }
+}
