@@ -1,4 +1,4 @@
-//! C programs that call to an NPU: where there is no CANN, and where one is played by `c/cann.c`.
+//! C programs that call to an NPU: where there is no CANN, where one is played by `c/cann.c`, and on the host's aclnn.
 
 mod common;
 
@@ -16,25 +16,36 @@ fn ascend(program: &Path, libraries: Option<&Path>) -> Command {
     command
 }
 
-/// A directory in which the library of `c/cann.c` has all the names of CANN.
-fn cann() -> PathBuf {
-    let directory = common::scratch().join("cann");
+/// A directory in which that library has all the names of CANN.
+fn installed(name: &str, library: &Path) -> PathBuf {
+    let directory = common::scratch().join(name);
     std::fs::create_dir_all(&directory).unwrap();
-    let library = compile_library("cann.c", &directory.join("libascendcl.so"));
-    for name in ["libnnopbase.so", "libopapi.so"] {
+    for name in ["libascendcl.so", "libnnopbase.so", "libopapi.so"] {
         let link = directory.join(name);
         _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(&library, link).unwrap();
+        std::os::unix::fs::symlink(library, link).unwrap();
     }
     directory
 }
 
+/// The library of a package that `vendors/config.ini` lists, behind one that is not there; the directory of packages is that of CANN.
+fn package(cann: &Path) -> PathBuf {
+    let vendors = cann.join("opp/vendors");
+    let directory = vendors.join("second/op_api/lib");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(vendors.join("config.ini"), "load_priority=first,second\n").unwrap();
+    compile_library("cann.c", &["-DPACKAGE"], &directory.join("libcust_opapi.so"))
+}
+
 #[test]
 fn calls_to_an_npu() {
-    let cann = cann();
+    let cann = installed("cann", &compile_library("cann.c", &[], &common::scratch().join("libcann.so")));
+    let package = package(&cann);
     for link in [Link::Shared, Link::Static] {
         let program = compile("ascend.c", "c11", link);
-        print!("{}", succeed(ascend(&program, Some(&cann)).arg("cann")));
+        let mut with_cann = ascend(&program, Some(&cann));
+        with_cann.env("ASCEND_OPP_PATH", cann.join("opp")).arg("cann").arg(&package);
+        print!("{}", succeed(&mut with_cann));
         if Path::new("/usr/local/Ascend").exists() {
             println!("skipped: there may be a CANN here");
             continue;
@@ -44,4 +55,14 @@ fn calls_to_an_npu() {
         // Nothing is printed, by whoever.
         assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
     }
+}
+
+#[test]
+fn on_the_hosts_aclnn() {
+    if !common::is_native() {
+        println!("skipped: the host's aclnn is this processor's");
+        return;
+    }
+    let aclnn = installed("aclnn", &common::build("tilekern-opapi-host").join("libtilekern_opapi.so"));
+    succeed(&mut ascend(&compile("npu.c", "c11", Link::Shared), Some(&aclnn)));
 }

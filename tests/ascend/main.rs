@@ -9,6 +9,9 @@ mod refusals;
 mod runtime;
 mod sequences;
 
+#[path = "../common/program.rs"]
+mod program;
+
 use tilekern::acl::{Device, Stream, Table};
 
 /// A stream of the recorder, whose phase one asks for that much workspace. Behind it nothing lives.

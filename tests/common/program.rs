@@ -4,7 +4,13 @@ use std::process::Command;
 use std::sync::Mutex;
 
 /// An example of the package, to be given arguments.
+#[allow(dead_code)]
 pub fn example(name: &str) -> Command {
+    example_with(name, "default")
+}
+
+/// One that needs these features.
+pub fn example_with(name: &str, features: &str) -> Command {
     static BUILDING: Mutex<()> = Mutex::new(());
     const EMULATED: &str = "aarch64-unknown-linux-gnu";
     let test = std::env::current_exe().unwrap();
@@ -13,7 +19,7 @@ pub fn example(name: &str) -> Command {
     let building = BUILDING.lock();
     if !path.exists() {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "-q", "-p", "tilekern", "--example", name, "--profile"]);
+        build.args(["build", "-q", "-p", "tilekern", "--features", features, "--example", name, "--profile"]);
         build.arg(if profile.ends_with("release") { "release" } else { "test" });
         let mut target = profile.parent().unwrap();
         if target.ends_with(EMULATED) {

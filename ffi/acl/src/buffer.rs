@@ -16,6 +16,17 @@ const SLACK: usize = 32;
 ///
 /// Work that was enqueued may still use it: reading, writing and dropping it wait for its stream, and for the whole device where another
 /// stream used it, too. Where waiting is impossible the memory is not freed.
+///
+/// ```no_run
+/// use tilekern_acl::{Buffer, Error, Stream};
+///
+/// fn there_and_back(stream: &Stream<'_>) -> Result<[f32; 3], Error> {
+///     let buffer = Buffer::from_slice(stream, &[1.0f32, 2.0, 3.0])?;
+///     let mut values = [0.0; 3];
+///     buffer.read(&mut values)?;
+///     Ok(values)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Buffer<'s, T> {
     stream: &'s Stream<'s>,

@@ -9,6 +9,24 @@ use crate::types::aclrtContext;
 ///
 /// Threads work in a context of their own choice: what needs one here takes the device's default context first, and [`enter`](Self::enter)
 /// does so for calls that go elsewhere. A thread that never did gets 107002 from them.
+///
+/// ```no_run
+/// use tilekern_acl::{Buffer, Device, Error, Stream, Table};
+///
+/// fn twice(table: &Table) -> Result<(), Error> {
+///     let device = Device::open(table, 0)?;
+///     std::thread::scope(|scope| {
+///         let threads = [0, 1].map(|n| {
+///             let device = &device;
+///             scope.spawn(move || {
+///                 let stream = Stream::new(device)?;
+///                 Buffer::from_slice(&stream, &[n; 100]).map(|_| ())
+///             })
+///         });
+///         threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+///     })
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Device<'t> {
     table: &'t Table,

@@ -9,6 +9,17 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// An event of a device: one stream records it, others wait for it.
 ///
 /// Dropping it waits for the device if it was ever used.
+///
+/// ```no_run
+/// use tilekern_acl::{Error, Event, Stream};
+///
+/// /// What follows in `second` begins when what is in `first` is done.
+/// fn behind(first: &Stream<'_>, second: &Stream<'_>) -> Result<(), Error> {
+///     let event = Event::new(first.device())?;
+///     event.record(first)?;
+///     second.wait(&event)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Event<'d> {
     device: &'d Device<'d>,

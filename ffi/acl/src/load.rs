@@ -3,8 +3,8 @@
 //! 1. **The runtime**, `libacl_rt.so` or else `libascendcl.so`, and **descriptors**, `libnnopbase.so`: where the process looks for
 //!    libraries anyway (LD_LIBRARY_PATH), then in `lib64` of ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, and the default directories.
 //! 2. **Operators**, first found first taken: `op_api/lib/libcust_opapi.so` of each directory in ASCEND_CUSTOM_OPP_PATH, and of the
-//!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own, split (`libopapi_nn.so` and so on) or, where there
-//!    is none of these, `libopapi.so`.
+//!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own from the first of the places above that has any, the
+//!    split ones (`libopapi_nn.so` and so on) before `libopapi.so`, never both.
 //!
 //! Nothing is ever unloaded: the libraries have threads and destructors of their own. Nothing is printed, no variable is set. CANN needs
 //! its environment (`set_env.sh`) beyond this; where that is missing, a library is not found, or phase one says so.
@@ -19,6 +19,7 @@ use std::format;
 use std::path::{Path, PathBuf};
 use std::string::{String, ToString};
 use std::sync::OnceLock;
+use std::vec;
 use std::vec::Vec;
 
 /// Why there is no table.
@@ -120,13 +121,13 @@ fn operator_libraries(roots: &[PathBuf]) -> Vec<(Loaded, bool)> {
     let mut attempts = Attempts::default();
     let mut found: Vec<(Loaded, bool)> =
         packages().iter().filter_map(|path| attempts.open(path, false)).map(|library| (library, true)).collect();
-    // One directory's, or where the process looks anyway; never libraries of two installations.
-    let split = roots.iter().map(|root| split_libraries(root)).find(|paths| !paths.is_empty());
-    let split = split.unwrap_or_else(|| ["nn", "math", "transformer"].map(|part| format!("libopapi_{part}.so").into()).into());
-    let mut own: Vec<Loaded> = split.iter().filter_map(|path| attempts.open(path, false)).collect();
-    if own.is_empty() {
-        own.extend(attempts.look(roots, "libopapi.so", false));
-    }
+    // Of one place, where the process looks anyway or a directory; never libraries of two installations, or of both kinds.
+    let anywhere =
+        [["nn", "math", "transformer"].map(|part| format!("libopapi_{part}.so").into()).into(), vec!["libopapi.so".into()]];
+    let there = |root: &PathBuf| [split_libraries(root), vec![root.join("libopapi.so")]];
+    let kinds = anywhere.into_iter().chain(roots.iter().flat_map(there));
+    let mut loaded = kinds.map(|paths| paths.iter().filter_map(|path| attempts.open(path, false)).collect::<Vec<_>>());
+    let own = loaded.find(|libraries| !libraries.is_empty()).unwrap_or_default();
     found.extend(own.into_iter().map(|library| (library, false)));
     found
 }

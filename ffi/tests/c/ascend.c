@@ -1,5 +1,5 @@
-/* Calls to an NPU. Without an argument there is none; with `cann` the functions are those of cann.c, and every address is one that the
- * host must not follow. */
+/* Calls to an NPU. Without an argument there is none; with `cann` and a package the functions are those of cann.c, and every address is
+ * one that the host must not follow. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>
@@ -50,11 +50,13 @@ static void absent(void) {
 }
 
 /* Symbols of cann.c. */
-static void *symbol(const char *name) {
-  void *address = dlsym(dlopen("libopapi.so", RTLD_LAZY), name);
+static void *symbol_of(const char *library, const char *name) {
+  void *address = dlsym(dlopen(library, RTLD_LAZY), name);
   CHECK(address != NULL);
   return address;
 }
+
+static void *symbol(const char *name) { return symbol_of("libopapi.so", name); }
 
 static void calls(int *live, int *runs) {
   size_t bytes = 0;
@@ -126,6 +128,28 @@ static void failures(int *live, const char **failing, int32_t *code) {
   }
 }
 
+/* A package beside CANN comes first, and its prototype is the wider one. */
+static void package(const char *library) {
+  static const int64_t rows[2] = {2, 16}, blocks[5] = {1, 1, 1, 16, 32}, scales[2] = {1, 32}, half[2] = {2, 16};
+  static const int64_t two[1] = {2}, one[1] = {1};
+  const int *calls = symbol_of(library, "package_calls"), *runs = symbol_of(library, "package_runs");
+  tk_tensor x = tensor(device(1), rows, 2, TK_I8), weight = tensor(device(2), blocks, 5, TK_I8);
+  tk_tensor scale = tensor(device(3), scales, 2, TK_F32), x_scale = tensor(device(4), two, 1, TK_F32);
+  tk_tensor groups = tensor(device(5), one, 1, TK_I64), out = tensor(device(6), half, 2, TK_I8);
+  tk_tensor out_scale = tensor(device(7), two, 1, TK_F32);
+  tk_grouped_matmul_swiglu_quant_args args = TK_GROUPED_MATMUL_SWIGLU_QUANT_ARGS_INIT;
+  call c;
+  make(&c);
+  args.x = &x, args.weight = &weight, args.weight_scale = &scale, args.x_scale = &x_scale, args.group_list = &groups;
+  args.output = &out, args.output_scale = &out_scale;
+  args.weight_format = TK_FORMAT_NZ, args.fp16_rounding = true;
+  CHECK_STATUS(tk_grouped_matmul_swiglu_quant(&c.context, &args, NULL, 0), 0);
+  CHECK(*calls == 1 && *runs == 1);
+  args.fp16_rounding = false;
+  CHECK_STATUS(tk_grouped_matmul_swiglu_quant(&c.context, &args, NULL, 0), -2);
+  CHECK(strncmp(c.context.message, "fp16_rounding: ", 15) == 0);
+}
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -161,6 +185,7 @@ int main(int argc, char **argv) {
   missing();
   calls(symbol("cann_live"), symbol("cann_runs"));
   failures(symbol("cann_live"), symbol("cann_failing"), symbol("cann_code"));
+  package(argv[2]);
   cost();
   return 0;
 }

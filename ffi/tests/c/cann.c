@@ -1,8 +1,38 @@
-/* A CANN that computes nothing: the symbols that a call needs, with an account of what lives. */
+/* A CANN that computes nothing: the symbols that a call needs, with an account of what lives. With -DPACKAGE it is a package beside CANN,
+ * whose GroupedMatmulSwigluQuant has one parameter more. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#ifdef PACKAGE
+
+/* How often the wider prototype was called without a limit, and phase two ran. */
+int package_calls, package_runs;
+
+int32_t aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(const void *x, const void *weight, const void *bias, const void *offset,
+                                                      const void *scale, const void *x_scale, const void *groups, double limited,
+                                                      void *out, void *out_scale, void *out_offset, uint64_t *bytes,
+                                                      void **executor);
+int32_t aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(const void *x, const void *weight, const void *bias, const void *offset,
+                                                      const void *scale, const void *x_scale, const void *groups, double limited,
+                                                      void *out, void *out_scale, void *out_offset, uint64_t *bytes,
+                                                      void **executor) {
+  if (!x || !weight || bias || offset || !scale || !x_scale || !groups || !out || !out_scale || out_offset) return 161001;
+  if (limited != 0) return 161002;
+  package_calls++;
+  *bytes = 0;
+  *executor = NULL;
+  return 0;
+}
+
+int32_t aclnnGroupedMatmulSwigluQuant(void *workspace, uint64_t bytes, void *executor, void *stream);
+int32_t aclnnGroupedMatmulSwigluQuant(void *workspace, uint64_t bytes, void *executor, void *stream) {
+  package_runs += workspace == NULL && bytes == 0 && executor == NULL && stream != NULL;
+  return 0;
+}
+
+#else
 
 /* What lives, what a function answers, and how often phase two ran. */
 int cann_live, cann_runs;
@@ -105,3 +135,10 @@ int32_t aclnnApplyTopKTopPGetWorkspaceSize(const void *logits, const void *p, co
   return one("aclnnApplyTopKTopPGetWorkspaceSize", bytes, executor);
 }
 TWO(aclnnApplyTopKTopP)
+
+/* The official prototype, which must not be called where a package has the function. */
+int32_t aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(void);
+int32_t aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(void) { return 561000; }
+TWO(aclnnGroupedMatmulSwigluQuant)
+
+#endif

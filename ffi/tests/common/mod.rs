@@ -43,18 +43,21 @@ pub fn is_native() -> bool {
 /// The directory of `libtilekern.so` and `libtilekern.a`. `cargo test` builds neither, so they are built here.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let directory = scratch().join("library");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "-q", "--profile", "test", "-p", "tilekern-ffi", "--target-dir"]).arg(&directory);
-        cargo.current_dir(root());
-        let target = tools().target;
-        if let Some(target) = target {
-            cargo.args(["--target", target]);
-        }
-        succeed(&mut cargo);
-        directory.join(target.unwrap_or("")).join("debug")
-    })
+    LIBRARY.get_or_init(|| build("tilekern-ffi"))
+}
+
+/// Builds the libraries of a package; their directory.
+pub fn build(package: &str) -> PathBuf {
+    let directory = scratch().join("library");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "-q", "--profile", "test", "-p", package, "--target-dir"]).arg(&directory);
+    cargo.current_dir(root());
+    let target = tools().target;
+    if let Some(target) = target {
+        cargo.args(["--target", target]);
+    }
+    succeed(&mut cargo);
+    directory.join(target.unwrap_or("")).join("debug")
 }
 
 /// Runs the command; what it printed.
@@ -97,10 +100,10 @@ pub fn compile(file: &str, standard: &str, link: Link) -> PathBuf {
 }
 
 /// Compiles `tests/c/{file}` to a shared library.
-pub fn compile_library(file: &str, library: &Path) -> PathBuf {
+pub fn compile_library(file: &str, options: &[&str], library: &Path) -> PathBuf {
     let mut compiler = Command::new(tools().cc);
     compiler.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-pedantic", "-Werror", "-shared", "-fPIC"]);
-    compiler.arg(root().join("tests/c").join(file)).arg("-o").arg(library);
+    compiler.args(options).arg(root().join("tests/c").join(file)).arg("-o").arg(library);
     succeed(&mut compiler);
     library.to_path_buf()
 }
