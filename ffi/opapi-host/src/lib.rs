@@ -19,6 +19,7 @@ mod event;
 mod executor;
 mod failure;
 mod memory;
+mod operand;
 mod operators;
 mod stream;
 mod system;

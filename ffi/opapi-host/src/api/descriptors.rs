@@ -210,7 +210,7 @@ pub unsafe extern "C" fn aclGetRawTensorAddr(tensor: *const aclTensor, addr: *mu
 /// Bytes of an element; 0 for a dtype that has no whole ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclDataTypeSize(dataType: aclDataType) -> usize {
-    crate::arguments::element_bits(dataType).map_or(0, |bits| bits / 8)
+    crate::operand::element_bits(dataType).map_or(0, |bits| bits / 8)
 }
 
 /// Beginning operators without the runtime: there is nothing to begin.

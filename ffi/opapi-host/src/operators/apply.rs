@@ -1,9 +1,10 @@
 //! ApplyTopKTopP.
 
 use super::per_float;
-use crate::arguments::{Arguments, Dtype};
+use crate::arguments::Arguments;
 use crate::executor::{Job, Operator};
 use crate::failure::Failure;
+use crate::operand::Dtype;
 use tilekern::Element;
 use tilekern_acl::ACL_FORMAT_ND;
 

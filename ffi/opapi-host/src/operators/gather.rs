@@ -1,8 +1,9 @@
 //! Gather: `out[i][j] = self[i][index[i][j]]` for dim 1, and so for any dim of any rank.
 
-use crate::arguments::{Arguments, Operand};
+use crate::arguments::Arguments;
 use crate::executor::{Job, Operator};
 use crate::failure::Failure;
+use crate::operand::Operand;
 use tilekern_acl::{ACL_INT32, ACL_INT64};
 
 /// As many dimensions as aclnn takes.

@@ -2,10 +2,11 @@
 
 pub(crate) use super::weight::{Entry, describe};
 use super::weight::{Kind, kind};
-use crate::arguments::{Arguments, Dtype, Operand};
+use crate::arguments::Arguments;
 use crate::descriptor::contiguous;
 use crate::executor::{Cpu, Job, Operator};
 use crate::failure::Failure;
+use crate::operand::{Dtype, Operand};
 use bytemuck::Pod;
 use tilekern::ops::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, GroupedMatmulSwigluQuant, GroupedScale, GroupedWeight};
 use tilekern::{Dims, Tensor, bf16, f16};

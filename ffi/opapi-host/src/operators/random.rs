@@ -1,9 +1,10 @@
 //! Multinomial and StatelessExponential, with seed and offset as numbers or in tensors.
 
 use super::per_float;
-use crate::arguments::{Arguments, Dtype, Operand};
+use crate::arguments::Arguments;
 use crate::executor::{Job, Operator};
 use crate::failure::Failure;
+use crate::operand::{Dtype, Operand};
 use tilekern::Element;
 use tilekern::ops::{self, Weight};
 use tilekern_acl::{ACL_BF16, ACL_DOUBLE, ACL_FLOAT, ACL_FLOAT16, ACL_INT64};

@@ -1,9 +1,10 @@
 //! TopKTopPSample, both versions.
 
 use super::per_float;
-use crate::arguments::{Arguments, Dtype};
+use crate::arguments::Arguments;
 use crate::executor::{Job, Operator};
 use crate::failure::Failure;
+use crate::operand::Dtype;
 use tilekern::Element;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample, TopKTopPSampleV1};
 use tilekern_acl::codes;

@@ -1,9 +1,9 @@
 //! Expert weights as ACL describes them, described anew as the host takes them: blocks as five dimensions (four for one expert of a
 //! list), two int4 to a byte.
 
-use crate::arguments::Operand;
 use crate::descriptor::contiguous;
 use crate::failure::Failure;
+use crate::operand::Operand;
 use tilekern_acl::*;
 
 /// Whose word the format is.
