@@ -34,8 +34,11 @@ pub use tensor::{DeviceScratch, DeviceTensor, DeviceTensorMut};
 /// A call enqueues and returns; what it named must stay until the stream is synchronised, and a [`Buffer`](tilekern_acl::Buffer) does.
 /// Errors that arise on the device come with that synchronise.
 ///
-/// What has no implementation of [`Run`] here, aclnn has no function for. Where it has one that cannot do what a call asks, the call is
-/// refused with -2 and a reason; a CANN that lacks the function is refused in the same way.
+/// It runs [`TopKTopPSample`](crate::ops::TopKTopPSample), [`TopKTopPSampleV1`](crate::ops::TopKTopPSampleV1) of f16 and bf16,
+/// [`ApplyTopKTopP`](crate::ops::ApplyTopKTopP), [`Multinomial`](crate::ops::Multinomial) and
+/// [`GroupedMatmulSwigluQuant`](crate::ops::GroupedMatmulSwigluQuant). What aclnn's function cannot do as the operation is defined is refused
+/// with -2 and a reason, and so is a function that this CANN lacks. [`ApplyTopKTopPMinP`](crate::ops::ApplyTopKTopPMinP) and
+/// [`Exponential`](crate::ops::Exponential) are refused always, for `OrHost` to answer; other operations do not compile.
 ///
 /// ```no_run
 /// use tilekern::acl::{Buffer, Device, Stream, load};

@@ -12,6 +12,19 @@ use tilekern_acl::{Buffer, Usage};
 /// A tensor in device memory, to read.
 ///
 /// Only a [`Buffer`] makes one, or `unsafe`: memory of the host cannot be passed by mistake.
+///
+/// ```no_run
+/// use tilekern::acl::{Buffer, Stream};
+/// use tilekern::DeviceTensor;
+///
+/// # fn with(stream: &Stream<'_>) -> Result<(), Box<dyn std::error::Error>> {
+/// let numbers = Buffer::from_slice(stream, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let rows = DeviceTensor::new([2, 3], &numbers)?;
+/// let columns = DeviceTensor::strided([3, 2], [1, 3], &numbers)?;
+/// # let _ = (rows, columns);
+/// # Ok(())
+/// # }
+/// ```
 pub struct DeviceTensor<'a, T> {
     data: *const T,
     dims: Dims,

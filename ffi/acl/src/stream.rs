@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::types::aclrtStream;
 
 /// A stream of a device. Work in it runs in the order in which it was enqueued; threads that share it see to that order themselves.
+/// Streams are not ordered among each other: what one writes and another uses needs an [`Event`] or a synchronise in between.
 ///
 /// Dropping it waits for its work.
 #[derive(Debug)]
