@@ -1,5 +1,5 @@
-/* The products of the experts of a layer, as a program for CANN computes them: on an NPU with CANN, and on any machine with tilekern's
- * host library. How to compile it: examples/c/aclnn_top_k_top_p.c.
+/* The products of the experts of a layer, as a program for CANN computes them: on an NPU with CANN, and on any machine with
+ * tilekern's host library. How to compile it: examples/c/aclnn_top_k_top_p.c.
  */
 #include <stdio.h>
 #include "acl/acl.h"

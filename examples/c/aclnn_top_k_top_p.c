@@ -1,4 +1,5 @@
-/* Filters logits and draws tokens, as a program for CANN does: on an NPU with CANN, and on any machine with tilekern's host library.
+/* Filters logits and draws tokens, as a program for CANN does: on an NPU with CANN, and on any machine with tilekern's host
+ * library.
  *
  *   ffi/opapi-host/install.sh /opt/tilekern && . /opt/tilekern/lib/tilekern-cann/set_env.sh
  *   cc -std=c99 -I "$ASCEND_HOME_PATH/include" examples/c/aclnn_top_k_top_p.c -L "$ASCEND_HOME_PATH/lib64" -lascendcl -lnnopbase -lopapi

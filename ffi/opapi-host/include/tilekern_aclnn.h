@@ -1,5 +1,5 @@
-// The ACL and aclnn functions that libtilekern_opapi implements on the host, under the names and prototypes of CANN. Made by cbindgen
-// from ffi/opapi-host/src and ffi/acl/src; do not edit. The installation has it behind acl/acl.h, aclnn/acl_meta.h and aclnnop/*.h.
+// The ACL and aclnn functions that libtilekern_opapi implements on the host, under the names and prototypes of CANN. Made by
+// cbindgen from ffi/opapi-host/src and ffi/acl/src; do not edit. The installation has it behind acl/acl.h, aclnn/acl_meta.h and aclnnop/*.h.
 #ifndef TILEKERN_ACLNN_H
 #define TILEKERN_ACLNN_H
 
@@ -749,7 +749,7 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 /// Begins ACL. The file's contents have nothing to configure here; NULL for none. 100002 if it was begun before.
 aclError aclInit(const char *configPath);
 
-/// Ends ACL, however often it was begun. With TILEKERN_OPAPI_LEAKS=1 in the environment it says on standard error what is still alive.
+/// Ends ACL, however often it was begun. With TILEKERN_OPAPI_LEAKS=1 in the environment it says on standard error what is alive.
 aclError aclFinalize(void);
 
 /// One owner fewer; ends ACL with the last.

@@ -75,7 +75,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// In the stream. Where the program's own memory takes part the caller waits: it may be gone as soon as the call returns.
+    /// In the stream. Where the program's own memory takes part the caller waits: it may be gone when the call returns.
     ///
     /// # Safety
     ///

@@ -15,7 +15,10 @@ pub(crate) trait Dtype {
 macro_rules! dtypes {
     ($($type:ty = $code:ident,)*) => {$(impl Dtype for $type { const CODE: aclDataType = $code; })*};
 }
-dtypes! { f32 = ACL_FLOAT, f16 = ACL_FLOAT16, bf16 = ACL_BF16, f64 = ACL_DOUBLE, i8 = ACL_INT8, u8 = ACL_UINT8, i32 = ACL_INT32, i64 = ACL_INT64, u64 = ACL_UINT64, }
+dtypes! {
+    f32 = ACL_FLOAT, f16 = ACL_FLOAT16, bf16 = ACL_BF16, f64 = ACL_DOUBLE,
+    i8 = ACL_INT8, u8 = ACL_UINT8, i32 = ACL_INT32, i64 = ACL_INT64, u64 = ACL_UINT64,
+}
 
 /// One tensor, as it was described.
 #[derive(Clone)]

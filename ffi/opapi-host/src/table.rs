@@ -1,4 +1,4 @@
-//! Handles that C holds: numbers, looked up and never dereferenced. None is given out twice, so one that was destroyed stays unknown.
+//! Handles that C holds: numbers, looked up and never dereferenced. None is given out twice: one that was destroyed stays unknown.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;

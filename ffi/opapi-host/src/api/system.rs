@@ -22,7 +22,7 @@ pub unsafe extern "C" fn aclInit(configPath: *const c_char) -> aclError {
     })
 }
 
-/// Ends ACL, however often it was begun. With TILEKERN_OPAPI_LEAKS=1 in the environment it says on standard error what is still alive.
+/// Ends ACL, however often it was begun. With TILEKERN_OPAPI_LEAKS=1 in the environment it says on standard error what is alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclFinalize() -> aclError {
     runtime("aclFinalize", || finalize(true).map(|_| ()))

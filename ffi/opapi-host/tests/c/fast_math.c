@@ -45,7 +45,8 @@ int main(void) {
   if (status == 0 && bytes > 0) status = aclrtMalloc(&workspace, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
   if (status == 0) status = aclnnGroupedMatmulSwigluQuant(workspace, bytes, executor, NULL);
   if (status == 0) status = aclrtSynchronizeStream(NULL);
-  if (status == 0) status = aclrtMemcpy(output_scale, sizeof output_scale, memory[6], sizeof output_scale, ACL_MEMCPY_DEVICE_TO_HOST);
+  size_t size = sizeof output_scale;
+  if (status == 0) status = aclrtMemcpy(output_scale, size, memory[6], size, ACL_MEMCPY_DEVICE_TO_HOST);
   if (status != 0) fprintf(stderr, "%d %s\n", status, aclGetRecentErrMsg());
   for (int m = 0; m < M; m++)
     if (m == 0 || output_scale[m] != output_scale[m - 1]) printf("%08x\n", (unsigned)output_scale[m]);

@@ -1,14 +1,14 @@
 //! What is created is counted, and nothing is left: descriptors, lists, executors, buffers, and what a forgetful program is told.
 
 use crate::common::{acl, installation, message};
-use crate::device::{Buffer, Call, Session, Tensor, View, alive, phase_one, phase_two};
+use crate::device::{Buffer, Call, Open, Tensor, View, alive, phase_one, phase_two};
 use crate::layout::Random;
 use core::ptr::{null, null_mut};
 use tilekern_acl::*;
 
 #[test]
 fn beginning_and_end() {
-    let session = Session::new();
+    let open = Open::new();
     assert_eq!(acl!(runtime::aclInit(null())), 100002);
     let mut owners = 9;
     assert_eq!((acl!(runtime::aclFinalizeReference(&mut owners)), owners), (0, 1));
@@ -33,18 +33,18 @@ fn beginning_and_end() {
     // Set twice, reset twice; the context lives until the last.
     assert_eq!(acl!(runtime::aclrtSetDevice(0)), 0);
     assert_eq!(acl!(runtime::aclrtResetDevice(0)), 0);
-    assert_eq!(session.synchronise(), 0);
-    drop(session);
-    let session = Session::new();
+    assert_eq!(open.synchronise(), 0);
+    drop(open);
+    let open = Open::new();
     assert_eq!(acl!(runtime::aclFinalize()), 0);
     assert_eq!(acl!(runtime::aclFinalize()), 100037);
     assert_eq!(acl!(runtime::aclInit(null())), 0);
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
 }
 
 #[test]
 fn descriptions() {
-    let _session = Session::new();
+    let _open = Open::new();
     let create = |dims: *const i64, rank, strides: *const i64| {
         acl!(meta::aclCreateTensor(dims, rank, ACL_FLOAT, strides, 3, ACL_FORMAT_NCHW, null(), 0, 0x40 as *mut _))
     };
@@ -100,7 +100,7 @@ fn descriptions() {
 
 #[test]
 fn lists_own_their_members() {
-    let _session = Session::new();
+    let _open = Open::new();
     let tensor = || acl!(meta::aclCreateTensor([1i64].as_ptr(), 1, ACL_FLOAT, null(), 0, ACL_FORMAT_ND, null(), 0, null_mut()));
     let members = [tensor(), tensor(), tensor()];
     let list = |of: &[*mut aclTensor]| acl!(meta::aclCreateTensorList(of.as_ptr().cast(), of.len() as u64));
@@ -159,7 +159,7 @@ impl Held {
         [self.tensors.len() + members, self.calls.len(), self.buffers.len(), 1, self.events.len()].map(|n| n as i64)
     }
 
-    fn step(&mut self, session: &Session, random: &mut Random) {
+    fn step(&mut self, open: &Open, random: &mut Random) {
         let view = View::contiguous(&[1, 8], ACL_FLOAT);
         match random.below(12) {
             0 | 1 => self.buffers.push(Buffer::of(&[1.0f32; 8])),
@@ -186,15 +186,15 @@ impl Held {
                         self.calls.push((call, true));
                     }
                     _ => {
-                        let (status, _workspace) = phase_two("aclnnApplyTopKTopP", call, session.stream);
-                        assert_eq!((status == 0, session.synchronise()), (live, 0), "{}", message());
+                        let (status, _workspace) = phase_two("aclnnApplyTopKTopP", call, open.stream);
+                        assert_eq!((status == 0, open.synchronise()), (live, 0), "{}", message());
                     }
                 }
             }
             7 if !self.calls.is_empty() => {
                 let (call, repeats) = self.calls.swap_remove(random.below(self.calls.len()));
                 // Its k is gone, and perhaps more: refused, and an executor that is no repeatable one is taken all the same.
-                assert_ne!(phase_two("aclnnApplyTopKTopP", call, session.stream).0, 0);
+                assert_ne!(phase_two("aclnnApplyTopKTopP", call, open.stream).0, 0);
                 assert_eq!(acl!(meta::aclDestroyAclOpExecutor(call.executor)), if repeats { 0 } else { 561000 });
             }
             8 if !self.calls.is_empty() => {
@@ -235,10 +235,10 @@ impl Held {
 #[test]
 fn counts_balance_under_random_sequences() {
     for seed in 0..20 {
-        let session = Session::new();
+        let open = Open::new();
         let (mut held, mut random) = (Held::default(), Random(seed));
         for _ in 0..300 {
-            held.step(&session, &mut random);
+            held.step(&open, &mut random);
             assert_eq!(alive()[..5], held.counts());
         }
         for (call, _) in held.calls.drain(..) {
@@ -251,7 +251,7 @@ fn counts_balance_under_random_sequences() {
             assert_eq!(acl!(runtime::aclrtDestroyEvent(event)), 0);
         }
         drop(held);
-        // The end of the session asks that nothing is left.
+        // The end of ACL asks that nothing is left.
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the operators compute is what the host computes when it is called directly, bit for bit, whatever the layouts.
 
 use crate::common::{acl, message};
-use crate::device::{Buffer, Plain, Session, Tensor, View, run};
+use crate::device::{Buffer, Open, Plain, Tensor, View, run};
 use crate::layout::{Laid, Random};
 use core::ptr::{null, null_mut};
 use tilekern::ops::{self, Noise, Weight};
@@ -64,7 +64,7 @@ fn handle(tensor: &Option<(Buffer, Tensor)>) -> *mut aclTensor {
     tensor.as_ref().map_or(null_mut(), |(_, tensor)| tensor.0)
 }
 
-fn sample_v2<T: Logit>(session: &Session, random: &mut Random) {
+fn sample_v2<T: Logit>(open: &Open, random: &mut Random) {
     let batch = Batch::<T>::new(random);
     let [b, v] = batch.shape;
     let [with_q, with_min_p, need_logits, middle, is_logits] = [(); 5].map(|()| random.below(2) == 1);
@@ -74,7 +74,7 @@ fn sample_v2<T: Logit>(session: &Session, random: &mut Random) {
     let [logits, k, p] = [batch.logits.device(), batch.top_k.device(), batch.top_p.device()];
     let (q, m) = (with_q.then(|| batch.q.device()), with_min_p.then(|| batch.min_ps.device()));
     let outs = [index.device(), select.device(), places.device(), sorted.device()];
-    let status = run(session, "aclnnTopKTopPSampleV2", |s, e| {
+    let status = run(open, "aclnnTopKTopPSampleV2", |s, e| {
         let [i, f, n, o] = [0, 1, 2, 3].map(|place| outs[place].1.0.cast_const());
         let (q, m) = (handle(&q), handle(&m));
         acl!(operators::aclnnTopKTopPSampleV2GetWorkspaceSize(
@@ -112,7 +112,7 @@ fn sample_v2<T: Logit>(session: &Session, random: &mut Random) {
     assert_eq!(equal, [true; 4], "{b} x {v}, q {with_q}, min-p {with_min_p}, middle {middle}");
 }
 
-fn sample_v1<T: Logit>(session: &Session, random: &mut Random) {
+fn sample_v1<T: Logit>(open: &Open, random: &mut Random) {
     let batch = Batch::<T>::new(random);
     let [b, v] = batch.shape;
     let [with_q, need_logits] = [(); 2].map(|()| random.below(2) == 1);
@@ -120,7 +120,7 @@ fn sample_v1<T: Logit>(session: &Session, random: &mut Random) {
     let [logits, k, p] = [batch.logits.device(), batch.top_k.device(), batch.top_p.device()];
     let q = with_q.then(|| batch.q.device());
     let outs = [index.device(), select.device()];
-    let status = run(session, "aclnnTopKTopPSample", |s, e| {
+    let status = run(open, "aclnnTopKTopPSample", |s, e| {
         let (i, f) = (outs[0].1.0, outs[1].1.0);
         acl!(operators::aclnnTopKTopPSampleGetWorkspaceSize(
             logits.1.0,
@@ -145,14 +145,14 @@ fn sample_v1<T: Logit>(session: &Session, random: &mut Random) {
     assert!(index.equals(&outs[0].0) && select.equals(&outs[1].0), "{b} x {v}, q {with_q}");
 }
 
-fn apply<T: Logit>(session: &Session, random: &mut Random) {
+fn apply<T: Logit>(open: &Open, random: &mut Random) {
     let batch = Batch::<T>::new(random);
     let [b, v] = batch.shape;
     let which = random.below(3);
     let mut out = output(random, &[b, v], T::of(2.0));
     let (logits, k, p) = (batch.logits.device(), batch.top_k.device(), batch.top_p.device());
     let device = out.device();
-    let status = run(session, "aclnnApplyTopKTopP", |s, e| {
+    let status = run(open, "aclnnApplyTopKTopP", |s, e| {
         let (k, p) = (if which == 1 { null() } else { k.1.0.cast_const() }, if which == 2 { null() } else { p.1.0.cast_const() });
         acl!(operators::aclnnApplyTopKTopPGetWorkspaceSize(logits.1.0, p, k, device.1.0, s, e))
     });
@@ -166,20 +166,20 @@ fn apply<T: Logit>(session: &Session, random: &mut Random) {
 
 #[test]
 fn sampling_operators() {
-    let (session, mut random) = (Session::new(), Random(1));
+    let (open, mut random) = (Open::new(), Random(1));
     for _ in 0..40 {
-        sample_v2::<f32>(&session, &mut random);
-        sample_v2::<f16>(&session, &mut random);
-        sample_v2::<bf16>(&session, &mut random);
-        sample_v1::<f16>(&session, &mut random);
-        sample_v1::<bf16>(&session, &mut random);
-        apply::<f32>(&session, &mut random);
-        apply::<f16>(&session, &mut random);
-        apply::<bf16>(&session, &mut random);
+        sample_v2::<f32>(&open, &mut random);
+        sample_v2::<f16>(&open, &mut random);
+        sample_v2::<bf16>(&open, &mut random);
+        sample_v1::<f16>(&open, &mut random);
+        sample_v1::<bf16>(&open, &mut random);
+        apply::<f32>(&open, &mut random);
+        apply::<f16>(&open, &mut random);
+        apply::<bf16>(&open, &mut random);
     }
 }
 
-fn multinomial<T: Weight + Plain>(session: &Session, random: &mut Random, of: impl Fn(f32) -> T) {
+fn multinomial<T: Weight + Plain>(open: &Open, random: &mut Random, of: impl Fn(f32) -> T) {
     let (n, c) = (1 + random.below(4), 1 + random.below(60));
     let replacement = random.below(2) == 1;
     let samples = if replacement { 1 + random.below(90) } else { 1 + random.below(c) };
@@ -196,10 +196,10 @@ fn multinomial<T: Weight + Plain>(session: &Session, random: &mut Random, of: im
     let (first, second) = ((Tensor::new(&first, &[1], ACL_INT64), first), (Tensor::new(&second, &[1], ACL_INT64), second));
     let count = samples as i64;
     let status = match tensors {
-        false => run(session, "aclnnMultinomial", |s, e| {
+        false => run(open, "aclnnMultinomial", |s, e| {
             acl!(operators::aclnnMultinomialGetWorkspaceSize(from.1.0, count, replacement, seed, offset, to.1.0, s, e))
         }),
-        true => run(session, "aclnnMultinomialTensor", |s, e| {
+        true => run(open, "aclnnMultinomialTensor", |s, e| {
             let (seed, offset) = (first.0.0, second.0.0);
             acl!(operators::aclnnMultinomialTensorGetWorkspaceSize(
                 from.1.0,
@@ -221,14 +221,14 @@ fn multinomial<T: Weight + Plain>(session: &Session, random: &mut Random, of: im
     assert!(out.equals(&to.0), "{rows} x {c}, {samples} samples, replacement {replacement}");
 }
 
-fn exponential<T: Logit>(session: &Session, random: &mut Random) {
+fn exponential<T: Logit>(open: &Open, random: &mut Random) {
     let shape = [1 + random.below(5), 1 + random.below(70)];
     let mut out = output(random, &shape, T::of(2.0));
     let device = out.device();
     let (seed, rate) = (random.next() as i64, 0.25 + random.below(5) as f64);
     let (first, second) = (Buffer::of(&[seed]), Buffer::of(&[8i64]));
     let tensors = [Tensor::new(&first, &[1], ACL_INT64), Tensor::new(&second, &[1], ACL_INT64)];
-    let status = run(session, "aclnnStatelessExponentialTensor", |s, e| {
+    let status = run(open, "aclnnStatelessExponentialTensor", |s, e| {
         let (seed, offset) = (tensors[0].0, tensors[1].0);
         acl!(operators::aclnnStatelessExponentialTensorGetWorkspaceSize(device.1.0, seed, offset, 4, rate, s, e))
     });
@@ -241,18 +241,18 @@ fn exponential<T: Logit>(session: &Session, random: &mut Random) {
 
 #[test]
 fn random_operators() {
-    let (session, mut random) = (Session::new(), Random(2));
+    let (open, mut random) = (Open::new(), Random(2));
     for _ in 0..40 {
-        multinomial::<f32>(&session, &mut random, |x| x);
-        multinomial::<f64>(&session, &mut random, f64::from);
-        multinomial::<f16>(&session, &mut random, f16::from_f32);
-        multinomial::<bf16>(&session, &mut random, bf16::from_f32);
-        exponential::<f32>(&session, &mut random);
-        exponential::<bf16>(&session, &mut random);
+        multinomial::<f32>(&open, &mut random, |x| x);
+        multinomial::<f64>(&open, &mut random, f64::from);
+        multinomial::<f16>(&open, &mut random, f16::from_f32);
+        multinomial::<bf16>(&open, &mut random, bf16::from_f32);
+        exponential::<f32>(&open, &mut random);
+        exponential::<bf16>(&open, &mut random);
     }
 }
 
-fn gather<T: Plain, I: Plain + TryFrom<usize>>(session: &Session, random: &mut Random, make: impl Fn(usize) -> T) {
+fn gather<T: Plain, I: Plain + TryFrom<usize>>(open: &Open, random: &mut Random, make: impl Fn(usize) -> T) {
     let rank = 1 + random.below(4);
     let shape = random.many(rank, |r| 1 + r.below(5));
     let dim = random.below(rank);
@@ -278,7 +278,7 @@ fn gather<T: Plain, I: Plain + TryFrom<usize>>(session: &Session, random: &mut R
     let (from, index, out) = (from.device(), index.device(), blank.device());
     let dim = dim as i64 - if random.below(2) == 1 { rank as i64 } else { 0 };
     let status =
-        run(session, "aclnnGather", |s, e| acl!(operators::aclnnGatherGetWorkspaceSize(from.1.0, dim, index.1.0, out.1.0, s, e)));
+        run(open, "aclnnGather", |s, e| acl!(operators::aclnnGatherGetWorkspaceSize(from.1.0, dim, index.1.0, out.1.0, s, e)));
     assert_eq!(status, 0, "{}", message());
     let expected = Laid::new(&to, &expected, values[0], layouts[2]);
     assert!(expected.equals(&out.0), "{shape:?} by {to:?} along {dim}");
@@ -286,18 +286,18 @@ fn gather<T: Plain, I: Plain + TryFrom<usize>>(session: &Session, random: &mut R
 
 #[test]
 fn gathers() {
-    let (session, mut random) = (Session::new(), Random(3));
+    let (open, mut random) = (Open::new(), Random(3));
     for _ in 0..60 {
-        gather::<f32, i32>(&session, &mut random, |i| i as f32);
-        gather::<i64, i64>(&session, &mut random, |i| -(i as i64));
-        gather::<u16, i64>(&session, &mut random, |i| i as u16);
-        gather::<i8, i32>(&session, &mut random, |i| i as i8);
+        gather::<f32, i32>(&open, &mut random, |i| i as f32);
+        gather::<i64, i64>(&open, &mut random, |i| -(i as i64));
+        gather::<u16, i64>(&open, &mut random, |i| i as u16);
+        gather::<i8, i32>(&open, &mut random, |i| i as i8);
     }
     // Rank 8 too.
     let (from, index, out) = (Buffer::of(&[1.0f32, 2.0]), Buffer::of(&[1i64, 0]), Buffer::empty(8));
     let [from_8, out_8] = [&from, &out].map(|buffer| Tensor::new(buffer, &[1, 1, 1, 1, 1, 1, 1, 2], ACL_FLOAT));
     let index_8 = View::contiguous(&[1, 1, 1, 1, 1, 1, 1, 2], ACL_INT64).describe(index.address);
     let begin = |s, e| acl!(operators::aclnnGatherGetWorkspaceSize(from_8.0, 7, index_8.0, out_8.0, s, e));
-    assert_eq!(run(&session, "aclnnGather", begin), 0);
+    assert_eq!(run(&open, "aclnnGather", begin), 0);
     assert_eq!(out.read::<f32>(2), [2.0, 1.0]);
 }

@@ -1,4 +1,4 @@
-//! A session of ACL: one test at a time, and nothing is left alive behind it.
+//! ACL as a test has it: one test at a time, and nothing is left alive behind it.
 
 use crate::common::{acl, message, symbol};
 use core::ffi::c_void;
@@ -16,20 +16,20 @@ pub fn alive() -> [i64; 6] {
 }
 
 /// ACL, the device of this thread, and a stream.
-pub struct Session {
+pub struct Open {
     pub stream: aclrtStream,
     /// What a test that failed has left.
     before: [i64; 6],
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Session {
-    pub fn new() -> Session {
+impl Open {
+    pub fn new() -> Open {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let before = alive();
         assert_eq!(acl!(runtime::aclInit(core::ptr::null())), 0);
         assert_eq!(acl!(runtime::aclrtSetDevice(0)), 0);
-        Session { stream: stream(), before, _alone: alone }
+        Open { stream: stream(), before, _alone: alone }
     }
 
     /// Waits for the stream.
@@ -38,7 +38,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for Open {
     fn drop(&mut self) {
         let ended =
             [acl!(runtime::aclrtDestroyStream(self.stream)), acl!(runtime::aclrtResetDevice(0)), acl!(runtime::aclFinalize())];
@@ -190,12 +190,12 @@ pub fn phase_two(name: &str, call: Call, stream: aclrtStream) -> (i32, Option<Bu
 }
 
 /// Both phases, and the wait: the first status that is not 0.
-pub fn run(session: &Session, name: &str, call: impl FnOnce(*mut u64, *mut *mut aclOpExecutor) -> i32) -> i32 {
+pub fn run(open: &Open, name: &str, call: impl FnOnce(*mut u64, *mut *mut aclOpExecutor) -> i32) -> i32 {
     match phase_one(call) {
         Err(status) => status,
         Ok(call) => {
-            let (status, _workspace) = phase_two(name, call, session.stream);
-            if status == 0 { session.synchronise() } else { status }
+            let (status, _workspace) = phase_two(name, call, open.stream);
+            if status == 0 { open.synchronise() } else { status }
         }
     }
 }

@@ -40,8 +40,8 @@ pub struct Laid<T> {
 }
 
 impl<T: Plain> Laid<T> {
-    /// Row-major values in one of four layouts: without gaps, behind an offset with gaps between rows, with gaps between elements, and
-    /// column-major. What lies in the gaps is `gap`.
+    /// Row-major values in one of four layouts: without gaps, behind an offset with gaps between rows, with gaps between elements,
+    /// and column-major. What lies in the gaps is `gap`.
     pub fn new(shape: &[usize], values: &[T], gap: T, layout: usize) -> Laid<T> {
         let rank = shape.len();
         let (mut strides, mut next) = (vec![0; rank], if layout == 2 { 3 } else { 1 });

@@ -1,7 +1,7 @@
 //! Memory, copies and fills: sizes, bounds and directions.
 
 use crate::common::{acl, message};
-use crate::device::{Buffer, Session};
+use crate::device::{Buffer, Open};
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use tilekern_acl::*;
@@ -12,7 +12,7 @@ fn copy(to: *mut c_void, max: usize, from: *const c_void, count: usize, kind: ac
 
 #[test]
 fn allocations() {
-    let _session = Session::new();
+    let _open = Open::new();
     let mut place = null_mut();
     let malloc = |place: *mut *mut c_void, size, policy| acl!(runtime::aclrtMalloc(place, size, policy));
     assert_eq!(malloc(&mut place, 0, ACL_MEM_MALLOC_HUGE_FIRST), 100000);
@@ -42,7 +42,7 @@ fn allocations() {
 
 #[test]
 fn copies() {
-    let _session = Session::new();
+    let _open = Open::new();
     let buffer = Buffer::empty(100);
     let (mut own, at) = ([7u8; 100], buffer.address);
     let from = own.as_mut_ptr().cast::<c_void>();
@@ -84,7 +84,7 @@ fn copies() {
 
 #[test]
 fn fills() {
-    let session = Session::new();
+    let open = Open::new();
     let buffer = Buffer::of(&[1u8; 50]);
     let fill = |max, value, count| acl!(runtime::aclrtMemset(buffer.address, max, value, count));
     assert_eq!(fill(50, 0x1FF, 10), 0);
@@ -94,24 +94,24 @@ fn fills() {
     assert_eq!(acl!(runtime::aclrtMemset(null_mut(), 10, 0, 10)), 100000);
     let own = [0u8; 10];
     assert_eq!(acl!(runtime::aclrtMemset(own.as_ptr().cast_mut().cast(), 10, 0, 10)), 107000, "not its own to fill");
-    assert_eq!(acl!(runtime::aclrtMemsetAsync(buffer.address, 50, 4, 50, session.stream)), 0);
+    assert_eq!(acl!(runtime::aclrtMemsetAsync(buffer.address, 50, 4, 50, open.stream)), 0);
     assert_eq!(fill(50, 0, 1), 107000, "the stream may be at it");
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(buffer.read::<u8>(50), [4; 50]);
 }
 
 #[test]
 fn copies_in_a_stream() {
-    let session = Session::new();
+    let open = Open::new();
     let (first, second) = (Buffer::of(&[1u8; 1000]), Buffer::of(&[2u8; 1000]));
     let mut pinned = null_mut();
     assert_eq!(acl!(runtime::aclrtMallocHost(&mut pinned, 1000)), 0);
-    let copy = |to, from, count, kind| acl!(runtime::aclrtMemcpyAsync(to, 1000, from, count, kind, session.stream));
+    let copy = |to, from, count, kind| acl!(runtime::aclrtMemcpyAsync(to, 1000, from, count, kind, open.stream));
     // In order: 1 to the second, the second to the host.
     assert_eq!(copy(second.address, first.address, 1000, ACL_MEMCPY_DEVICE_TO_DEVICE), 0);
     assert_eq!(copy(pinned, second.address, 1000, ACL_MEMCPY_DEVICE_TO_HOST), 0);
     assert_eq!(acl!(runtime::aclrtFreeHost(pinned)), 207002, "in use");
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     // SAFETY: a thousand bytes, which nobody writes.
     assert_eq!(unsafe { core::slice::from_raw_parts(pinned.cast::<u8>(), 1000) }, [1; 1000]);
     assert_eq!(acl!(runtime::aclrtFreeHost(pinned)), 0);
@@ -122,6 +122,6 @@ fn copies_in_a_stream() {
     };
     assert_eq!(status, 0);
     assert_eq!(copy(first.address, second.address, 1001, ACL_MEMCPY_DEVICE_TO_DEVICE), 107000);
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(first.read::<u8>(1000), [9; 1000]);
 }

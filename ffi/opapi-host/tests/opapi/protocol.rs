@@ -1,7 +1,7 @@
 //! What callers may do in which order, and what they get for doing otherwise.
 
 use crate::common::{acl, message, symbol};
-use crate::device::{Buffer, Call, Session, Tensor, View, alive, phase_one, phase_two, stream};
+use crate::device::{Buffer, Call, Open, Tensor, View, alive, phase_one, phase_two, stream};
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use tilekern_acl::*;
@@ -43,36 +43,36 @@ const VALUES: [f32; 4] = [10.0, 11.0, 12.0, 13.0];
 
 #[test]
 fn a_call_runs_and_its_executor_is_gone() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
     let call = rows.begin().unwrap();
     assert_eq!((call.workspace, alive()[1]), (0, 1));
-    assert_eq!(rows.run(call, session.stream), 0);
+    assert_eq!(rows.run(call, open.stream), 0);
     assert_eq!(alive()[1], 0);
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(rows.answer(), [13.0, 10.0, 12.0]);
     // Phase two twice.
-    assert_eq!(rows.run(call, session.stream), 561000);
+    assert_eq!(rows.run(call, open.stream), 561000);
     assert!(message().contains("run or destroyed"));
     assert_eq!(acl!(meta::aclDestroyAclOpExecutor(call.executor)), 561000);
 }
 
 #[test]
 fn misuse_of_executors() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
     let run: operators::aclnnRun = symbol("aclnnGather");
     // SAFETY: handles.
-    assert_eq!(unsafe { run(null_mut(), 0, null_mut(), session.stream) }, 161001);
+    assert_eq!(unsafe { run(null_mut(), 0, null_mut(), open.stream) }, 161001);
     let call = rows.begin().unwrap();
     // Of another operator; it stays.
-    assert_eq!(phase_two("aclnnMultinomial", call, session.stream).0, 561000);
+    assert_eq!(phase_two("aclnnMultinomial", call, open.stream).0, 561000);
     assert!(message().contains("aclnnGather"));
     assert_eq!(acl!(meta::aclDestroyAclOpExecutor(call.executor)), 0);
-    assert_eq!(rows.run(call, session.stream), 561000);
+    assert_eq!(rows.run(call, open.stream), 561000);
     // Any pointer is only looked up.
     let strange = Call { workspace: 0, executor: 0x1234 as *mut aclOpExecutor };
-    assert_eq!(rows.run(strange, session.stream), 561000);
+    assert_eq!(rows.run(strange, open.stream), 561000);
     // Never run: it is counted until it is destroyed.
     let kept = rows.begin().unwrap();
     assert_eq!(alive()[1], 1);
@@ -82,7 +82,7 @@ fn misuse_of_executors() {
 
 #[test]
 fn misuse_of_descriptors() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
     // Destroyed before phase one.
     let dead = View::contiguous(&[1, 4], ACL_FLOAT).describe(rows.values.address);
@@ -98,13 +98,13 @@ fn misuse_of_descriptors() {
     let second = View::contiguous(&[1, 4], ACL_FLOAT).describe(rows.values.address);
     let begun = phase_one(|s, e| acl!(operators::aclnnGatherGetWorkspaceSize(second.0, 1, index.0, out.0, s, e))).unwrap();
     drop(second);
-    assert_eq!(rows.run(begun, session.stream), 161002);
+    assert_eq!(rows.run(begun, open.stream), 161002);
     // After phase two it may be destroyed at once.
     let third = View::contiguous(&[1, 4], ACL_FLOAT).describe(rows.values.address);
     let begun = phase_one(|s, e| acl!(operators::aclnnGatherGetWorkspaceSize(third.0, 1, index.0, out.0, s, e))).unwrap();
-    assert_eq!(rows.run(begun, session.stream), 0);
+    assert_eq!(rows.run(begun, open.stream), 0);
     drop(third);
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(rows.answer(), [13.0, 10.0, 12.0]);
     // Handles of another kind are none of this.
     let array = acl!(meta::aclCreateIntArray([1i64].as_ptr(), 1));
@@ -114,10 +114,10 @@ fn misuse_of_descriptors() {
 
 #[test]
 fn memory_in_use_stays() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
     let call = rows.begin().unwrap();
-    assert_eq!(rows.run(call, session.stream), 0);
+    assert_eq!(rows.run(call, open.stream), 0);
     for buffer in [&rows.values, &rows.index, &rows.out] {
         assert_eq!(acl!(runtime::aclrtFree(buffer.address)), 207002);
         assert!(message().contains("synchronise the stream first"));
@@ -129,14 +129,14 @@ fn memory_in_use_stays() {
     assert_eq!(acl!(runtime::aclrtMemcpy(to, 16, rows.values.address, 16, ACL_MEMCPY_DEVICE_TO_HOST)), 0);
     assert_eq!(early, VALUES);
     assert_eq!(rows.values.write(&VALUES), 107000);
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(rows.values.write(&VALUES), 0);
     assert_eq!(rows.answer(), [13.0, 10.0, 12.0]);
 }
 
 #[test]
 fn memory_that_is_gone() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
     let [_, index, out] = &rows.tensors;
     let short = Buffer::empty(16);
@@ -145,24 +145,24 @@ fn memory_that_is_gone() {
     let begin = || phase_one(|s, e| acl!(operators::aclnnGatherGetWorkspaceSize(tensor.0, 1, index.0, out.0, s, e))).unwrap();
     let call = begin();
     drop(short);
-    assert_eq!(rows.run(call, session.stream), 161002);
+    assert_eq!(rows.run(call, open.stream), 161002);
     assert!(message().contains("freed, or never allocated"));
     // Beyond the end of a buffer, on the host's stack, and nowhere.
     let small = Buffer::empty(15);
     let mut own = VALUES;
     for (address, status) in [(small.address, 161002), (own.as_mut_ptr().cast(), 161002), (null_mut(), 161001)] {
         assert_eq!(acl!(meta::aclSetRawTensorAddr(tensor.0, address)), 0);
-        assert_eq!(rows.run(begin(), session.stream), status, "{}", message());
+        assert_eq!(rows.run(begin(), open.stream), status, "{}", message());
     }
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(rows.answer(), [-1.0; 3]);
 }
 
 #[test]
 fn threads_without_a_device() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
-    let (call, used) = (rows.begin().unwrap(), session.stream as usize);
+    let (call, used) = (rows.begin().unwrap(), open.stream as usize);
     let executor = call.executor as usize;
     std::thread::spawn(move || {
         let (mut place, stream) = (null_mut::<c_void>(), used as aclrtStream);
@@ -192,14 +192,14 @@ fn threads_without_a_device() {
 
 #[test]
 fn contexts_have_their_own_streams() {
-    let session = Session::new();
+    let open = Open::new();
     let rows = Rows::new(VALUES, [3, 0, 2]);
     let (mut first, mut other) = (null_mut(), null_mut());
     assert_eq!(acl!(runtime::aclrtGetCurrentContext(&mut first)), 0);
     assert_eq!(acl!(runtime::aclrtCreateContext(&mut other, 0)), 0);
     let call = rows.begin().unwrap();
-    assert_eq!(rows.run(call, session.stream), 107003);
-    assert_eq!(session.synchronise(), 107003);
+    assert_eq!(rows.run(call, open.stream), 107003);
+    assert_eq!(open.synchronise(), 107003);
     // Null is the default stream of the context.
     assert_eq!(rows.run(rows.begin().unwrap(), null_mut()), 0);
     assert_eq!(acl!(runtime::aclrtSynchronizeStream(null_mut())), 0);
@@ -209,7 +209,7 @@ fn contexts_have_their_own_streams() {
     assert_eq!(acl!(runtime::aclrtSetCurrentContext(other)), 107017);
     assert_eq!(acl!(runtime::aclrtSetCurrentContext(first)), 0);
     assert_eq!(acl!(runtime::aclrtDestroyContext(first)), 107000, "a default one");
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(acl!(runtime::aclrtSynchronizeStream(0x40 as aclrtStream)), 107017);
 }
 
@@ -221,22 +221,22 @@ fn fails_then_runs(rows: &Rows, bad: &Rows, stream: aclrtStream) {
 
 #[test]
 fn failures_come_with_the_next_synchronise() {
-    let session = Session::new();
+    let open = Open::new();
     let (rows, bad) = (Rows::new(VALUES, [3, 0, 2]), Rows::new(VALUES, [0, 4, 1]));
-    fails_then_runs(&rows, &bad, session.stream);
-    assert_eq!(session.synchronise(), 507015);
+    fails_then_runs(&rows, &bad, open.stream);
+    assert_eq!(open.synchronise(), 507015);
     let text = message();
     assert!(text.contains("aclnnGather: index: expected 0 to 3 at [0, 1], found 4"), "{text}");
-    assert_eq!(session.synchronise(), 0, "it is said once");
+    assert_eq!(open.synchronise(), 0, "it is said once");
     assert_eq!(bad.answer(), [-1.0; 3]);
     assert_eq!(rows.answer(), [13.0, 10.0, 12.0], "later work ran");
     // Through an event, and through the device.
     let mut event = null_mut();
     assert_eq!(acl!(runtime::aclrtCreateEvent(&mut event)), 0);
-    fails_then_runs(&rows, &bad, session.stream);
-    assert_eq!(acl!(runtime::aclrtRecordEvent(event, session.stream)), 0);
+    fails_then_runs(&rows, &bad, open.stream);
+    assert_eq!(acl!(runtime::aclrtRecordEvent(event, open.stream)), 0);
     assert_eq!(acl!(runtime::aclrtSynchronizeEvent(event)), 507015);
-    fails_then_runs(&rows, &bad, session.stream);
+    fails_then_runs(&rows, &bad, open.stream);
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 507015);
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 0);
     assert_eq!(acl!(runtime::aclrtDestroyEvent(event)), 0);
@@ -244,7 +244,7 @@ fn failures_come_with_the_next_synchronise() {
 
 #[test]
 fn a_stream_that_stops() {
-    let session = Session::new();
+    let open = Open::new();
     let (rows, bad) = (Rows::new(VALUES, [3, 0, 2]), Rows::new(VALUES, [0, 4, 1]));
     let stopping = stream();
     assert_eq!(acl!(runtime::aclrtSetStreamFailureMode(stopping, 2)), 107000);
@@ -256,13 +256,13 @@ fn a_stream_that_stops() {
     let mut event = null_mut();
     assert_eq!(acl!(runtime::aclrtCreateEvent(&mut event)), 0);
     assert_eq!(acl!(runtime::aclrtRecordEvent(event, stopping)), 0);
-    assert_eq!(acl!(runtime::aclrtStreamWaitEvent(session.stream, event)), 0);
-    assert_eq!(rows.run(rows.begin().unwrap(), session.stream), 0);
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(acl!(runtime::aclrtStreamWaitEvent(open.stream, event)), 0);
+    assert_eq!(rows.run(rows.begin().unwrap(), open.stream), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(rows.answer(), [13.0, 10.0, 12.0]);
     assert_eq!(acl!(runtime::aclrtSynchronizeStream(stopping)), 507015, "it stays stopped");
     assert_eq!(acl!(runtime::aclrtDestroyStream(stopping)), 0);
     assert_eq!(acl!(runtime::aclrtDestroyStream(stopping)), 107017);
     assert_eq!(acl!(runtime::aclrtDestroyEvent(event)), 0);
-    assert_eq!(acl!(runtime::aclrtRecordEvent(event, session.stream)), 107017);
+    assert_eq!(acl!(runtime::aclrtRecordEvent(event, open.stream)), 107017);
 }

@@ -1,7 +1,7 @@
 //! Streams, events and threads.
 
 use crate::common::{acl, message};
-use crate::device::{Buffer, Session, Tensor, phase_one, phase_two, stream};
+use crate::device::{Buffer, Open, Tensor, phase_one, phase_two, stream};
 use crate::layout::Random;
 use core::ptr::{null, null_mut};
 use std::sync::{Condvar, Mutex};
@@ -63,7 +63,7 @@ impl Worker {
 
 #[test]
 fn four_threads_with_a_stream_each() {
-    let _session = Session::new();
+    let _open = Open::new();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {
@@ -83,10 +83,10 @@ fn four_threads_with_a_stream_each() {
 #[test]
 fn a_stream_of_two_threads_keeps_its_order() {
     const STEPS: usize = 500;
-    let session = Session::new();
+    let open = Open::new();
     let (line, cell) = (Buffer::of(&[0u8; STEPS]), Buffer::of(&[0u8]));
     let (turn, changed) = (Mutex::new(0), Condvar::new());
-    let (line_at, cell_at, stream) = (line.address as usize, cell.address as usize, session.stream as usize);
+    let (line_at, cell_at, stream) = (line.address as usize, cell.address as usize, open.stream as usize);
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let (turn, changed) = (&turn, &changed);
@@ -110,13 +110,13 @@ fn a_stream_of_two_threads_keeps_its_order() {
             });
         }
     });
-    assert_eq!(session.synchronise(), 0);
+    assert_eq!(open.synchronise(), 0);
     assert_eq!(line.read::<u8>(STEPS), (0..STEPS).map(|step| step as u8).collect::<Vec<_>>());
 }
 
 #[test]
 fn events_order_streams() {
-    let session = Session::new();
+    let open = Open::new();
     let (other, mut events) = (stream(), [null_mut(); 2]);
     for event in &mut events {
         assert_eq!(acl!(runtime::aclrtCreateEventWithFlag(event, 8)), 0);
@@ -136,13 +136,13 @@ fn events_order_streams() {
     let (first, second) = (Buffer::of(&vec![0u8; size]), Buffer::of(&vec![0u8; size]));
     for value in 1..50u8 {
         // One stream fills, the other copies what the first has filled, and the first waits for that.
-        let fill = acl!(runtime::aclrtMemsetAsync(first.address, size, i32::from(value), size, session.stream));
-        assert_eq!((fill, acl!(runtime::aclrtRecordEvent(events[0], session.stream))), (0, 0));
+        let fill = acl!(runtime::aclrtMemsetAsync(first.address, size, i32::from(value), size, open.stream));
+        assert_eq!((fill, acl!(runtime::aclrtRecordEvent(events[0], open.stream))), (0, 0));
         assert_eq!(acl!(runtime::aclrtStreamWaitEvent(other, events[0])), 0);
         let kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
         assert_eq!(acl!(runtime::aclrtMemcpyAsync(second.address, size, first.address, size, kind, other)), 0);
         assert_eq!(acl!(runtime::aclrtRecordEvent(events[1], other)), 0);
-        assert_eq!(acl!(runtime::aclrtStreamWaitEvent(session.stream, events[1])), 0);
+        assert_eq!(acl!(runtime::aclrtStreamWaitEvent(open.stream, events[1])), 0);
         if value % 7 == 0 {
             // Waiting for one stream is waiting for what it waited for.
             assert_eq!(acl!(runtime::aclrtSynchronizeStream(other)), 0);
@@ -166,15 +166,15 @@ fn events_order_streams() {
 /// Asynchronous indeed: a stream that waits is not done, and can be asked and timed out.
 #[test]
 fn streams_do_not_wait_for_the_caller() {
-    let session = Session::new();
+    let open = Open::new();
     let (other, mut event) = (stream(), null_mut());
     assert_eq!(acl!(runtime::aclrtCreateEvent(&mut event)), 0);
     let size = 64 << 20;
     let buffer = Buffer::empty(size);
     for value in 0..20 {
-        assert_eq!(acl!(runtime::aclrtMemsetAsync(buffer.address, size, value, size, session.stream)), 0);
+        assert_eq!(acl!(runtime::aclrtMemsetAsync(buffer.address, size, value, size, open.stream)), 0);
     }
-    assert_eq!(acl!(runtime::aclrtRecordEvent(event, session.stream)), 0);
+    assert_eq!(acl!(runtime::aclrtRecordEvent(event, open.stream)), 0);
     assert_eq!(acl!(runtime::aclrtStreamWaitEvent(other, event)), 0);
     let query = |stream| {
         let mut found = aclrtStreamStatus(-1);
@@ -186,7 +186,7 @@ fn streams_do_not_wait_for_the_caller() {
     assert_eq!(acl!(runtime::aclrtSynchronizeStreamWithTimeout(other, -2)), 107000);
     assert_eq!(acl!(runtime::aclrtSynchronizeStreamWithTimeout(other, -1)), 0);
     // An answer that everything is done counts as having waited.
-    while query(session.stream) != ACL_STREAM_STATUS_COMPLETE {
+    while query(open.stream) != ACL_STREAM_STATUS_COMPLETE {
         std::thread::yield_now();
     }
     assert_eq!((query(other), buffer.read::<u8>(1)), (ACL_STREAM_STATUS_COMPLETE, vec![19]));
@@ -201,8 +201,8 @@ fn streams_do_not_wait_for_the_caller() {
 /// The executor that may run again, with other addresses.
 #[test]
 fn repeatable_executors() {
-    let session = Session::new();
-    let worker = Worker::new(session.stream);
+    let open = Open::new();
+    let worker = Worker::new(open.stream);
     let mut random = Random(9);
     worker.turn(&mut random);
     let [logits, k, out] = &worker.tensors;
@@ -221,8 +221,8 @@ fn repeatable_executors() {
         // The addresses are those of the executor, not of the description.
         assert_eq!(acl!(meta::aclSetRawTensorAddr(out.0, null_mut())), 0);
         assert_eq!(acl!(meta::aclSetOutputTensorAddr(call.executor, 0, out.0, place(buffer))), 0);
-        let (status, _workspace) = phase_two("aclnnApplyTopKTopP", call, session.stream);
-        assert_eq!((status, session.synchronise()), (0, 0), "{}", message());
+        let (status, _workspace) = phase_two("aclnnApplyTopKTopP", call, open.stream);
+        assert_eq!((status, open.synchronise()), (0, 0), "{}", message());
         assert_eq!(target.read::<f32>(COLUMNS)[COLUMNS - 6..], [f32::NEG_INFINITY, 92.0, 93.0, 94.0, 95.0, 96.0]);
         assert_eq!(target.write(&[0.0f32; COLUMNS]), 0);
     }
@@ -233,7 +233,7 @@ fn repeatable_executors() {
         assert_eq!(acl!(meta::aclSetInputTensorAddr(call.executor, index, tensor, place(&worker.k))), 161002);
     }
     assert_eq!(acl!(meta::aclDestroyAclOpExecutor(call.executor)), 0);
-    assert_eq!(phase_two("aclnnApplyTopKTopP", call, session.stream).0, 561000);
+    assert_eq!(phase_two("aclnnApplyTopKTopP", call, open.stream).0, 561000);
     assert_eq!(acl!(meta::aclSetAclOpExecutorRepeatable(call.executor)), 561000);
     assert_eq!(acl!(meta::aclSetAclOpExecutorRepeatable(null_mut())), 161001);
 }

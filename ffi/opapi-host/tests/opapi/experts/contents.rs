@@ -31,7 +31,7 @@ fn fast_math_changes_nothing() {
 /// What a group list contains is seen when it is used.
 #[test]
 fn group_lists_that_are_wrong() {
-    let (session, mut random) = (Session::new(), Random(7));
+    let (open, mut random) = (Open::new(), Random(7));
     let mut case = Case::new(&mut random, false);
     while case.sizes[3] < 2 {
         case = Case::new(&mut random, false);
@@ -64,10 +64,10 @@ fn group_lists_that_are_wrong() {
                 e
             ))
         };
-        assert_eq!(run(&session, "aclnnGroupedMatmulSwigluQuant", begin), 507015);
+        assert_eq!(run(&open, "aclnnGroupedMatmulSwigluQuant", begin), 507015);
         let said = message();
         assert!(said.contains("group_list") && said.contains(text), "{said}");
         assert!(case.output.equals(&out.0) && case.output_scale.equals(&out_scale.0), "nothing was written");
-        assert_eq!(session.synchronise(), 0);
+        assert_eq!(open.synchronise(), 0);
     }
 }

@@ -5,7 +5,7 @@ use core::ptr::null;
 
 #[test]
 fn first_version() {
-    let (session, mut random) = (Session::new(), Random(4));
+    let (open, mut random) = (Open::new(), Random(4));
     for round in 0..60 {
         let case = Case::new(&mut random, false);
         let [_, k, n, e] = case.sizes;
@@ -54,7 +54,7 @@ fn first_version() {
                 let device = scale.device();
                 let (weight, scale) = (Weight::Eight(&plain), Scale::$variant(&scale));
                 let weights = Weights { weight, scale, assist: None, arithmetic: 1, list_type: 0 };
-                case.compare(&session, name, begin(device.1.0), weights);
+                case.compare(&open, name, begin(device.1.0), weights);
             }};
         }
         match round % 3 {
@@ -67,7 +67,7 @@ fn first_version() {
 
 #[test]
 fn first_version_of_four_bits() {
-    let (session, mut random) = (Session::new(), Random(5));
+    let (open, mut random) = (Open::new(), Random(5));
     for round in 0..40 {
         let case = Case::new(&mut random, false);
         let [_, k, n, e] = case.sizes;
@@ -111,6 +111,6 @@ fn first_version_of_four_bits() {
                 e
             ))
         };
-        case.compare(&session, "aclnnGroupedMatmulSwigluQuant", begin, weights);
+        case.compare(&open, "aclnnGroupedMatmulSwigluQuant", begin, weights);
     }
 }

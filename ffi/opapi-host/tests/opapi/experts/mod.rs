@@ -5,7 +5,7 @@ mod first;
 mod second;
 
 use crate::common::{acl, message};
-use crate::device::{Buffer, Plain, Session, Tensor, View, run};
+use crate::device::{Buffer, Open, Plain, Tensor, View, run};
 use crate::layout::{Laid, Random};
 use tilekern::ops::{Bias, ChannelScale, GroupedMatmulSwigluQuant, GroupedScale, GroupedWeight};
 use tilekern::{Host, Run, Scratch, Tensor as HostTensor, bf16, f16};
@@ -47,7 +47,7 @@ impl Case {
     /// The device's answer through `begin`, then the host's.
     fn compare(
         mut self,
-        session: &Session,
+        open: &Open,
         name: &str,
         begin: impl FnOnce([*mut aclTensor; 5], *mut u64, *mut *mut aclOpExecutor) -> i32,
         weights: Weights<'_>,
@@ -55,7 +55,7 @@ impl Case {
         let (x, x_scale, list) = (self.x.device(), self.x_scale.device(), self.list.device());
         let (output, output_scale) = (self.output.device(), self.output_scale.device());
         let handles = [&x.1, &x_scale.1, &list.1, &output.1, &output_scale.1].map(|tensor| tensor.0);
-        assert_eq!(run(session, name, |s, e| begin(handles, s, e)), 0, "{}", message());
+        assert_eq!(run(open, name, |s, e| begin(handles, s, e)), 0, "{}", message());
         let [_, k, n, e] = self.sizes;
         let weight = match weights.weight {
             Weight::Eight(values) => GroupedWeight::I8(HostTensor::new([e, k, n], values).unwrap()),

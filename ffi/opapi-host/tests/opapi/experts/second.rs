@@ -29,7 +29,7 @@ impl Drop for List {
 
 #[test]
 fn second_version() {
-    let (session, mut random) = (Session::new(), Random(6));
+    let (open, mut random) = (Open::new(), Random(6));
     for round in 0..60 {
         let counts = round % 2 == 1;
         let case = Case::new(&mut random, counts);
@@ -107,14 +107,14 @@ fn second_version() {
             }
         };
         let (weight, scale) = (Weight::Eight(&plain), Scale::F32(&scales));
-        case.compare(&session, name, begin, Weights { weight, scale, assist: None, arithmetic: 2, list_type: kind as i32 });
+        case.compare(&open, name, begin, Weights { weight, scale, assist: None, arithmetic: 2, list_type: kind as i32 });
         assert_eq!(acl!(meta::aclDestroyIntArray(hint)), 0);
     }
 }
 
 #[test]
 fn second_version_of_four_bits() {
-    let (session, mut random) = (Session::new(), Random(8));
+    let (open, mut random) = (Open::new(), Random(8));
     for round in 0..30 {
         let case = Case::new(&mut random, round % 2 == 1);
         let [_, k, n, e] = case.sizes;
@@ -161,6 +161,6 @@ fn second_version_of_four_bits() {
         };
         let (weight, scale) = (Weight::Four(&bytes), Scale::Bits(&scale));
         let called = Weights { weight, scale, assist: Some(&assist), arithmetic: 1, list_type: kind as i32 };
-        case.compare(&session, "aclnnGroupedMatmulSwigluQuantV2", begin, called);
+        case.compare(&open, "aclnnGroupedMatmulSwigluQuantV2", begin, called);
     }
 }

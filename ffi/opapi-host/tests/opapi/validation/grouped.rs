@@ -2,7 +2,7 @@
 
 use super::{Parameters, status, table};
 use crate::common::{acl, message};
-use crate::device::{Session, View};
+use crate::device::{Open, View};
 use core::ptr::null_mut;
 use tilekern_acl::*;
 
@@ -42,7 +42,7 @@ fn grouped(p: &Parameters, nz: bool) -> i32 {
 
 #[test]
 fn grouped_matmul() {
-    let _session = Session::new();
+    let _open = Open::new();
     let good = grouped_parameters(GROUPED, blocks(GROUPED, false));
     let sized = |sizes| grouped_parameters(sizes, blocks(sizes, false));
     let weight = |change: &dyn Fn(&mut View)| {
@@ -99,7 +99,7 @@ fn grouped_matmul() {
 
 #[test]
 fn grouped_matmul_of_four_bits() {
-    let _session = Session::new();
+    let _open = Open::new();
     let [m, k, n, e] = GROUPED;
     let plain = View::contiguous(&[e, k, n], ACL_INT4);
     let good = grouped_parameters(GROUPED, plain.clone())
@@ -179,7 +179,7 @@ fn grouped_v2(p: &Parameters, nz: bool, weights: usize, modes: Modes) -> i32 {
 
 #[test]
 fn grouped_matmul_v2() {
-    let _session = Session::new();
+    let _open = Open::new();
     let good = grouped_parameters(GROUPED, blocks(GROUPED, false));
     let plain = Modes { dequant: 0, dtype: 0, quant: 0, list: 0 };
     let [_, k, n, _] = GROUPED;

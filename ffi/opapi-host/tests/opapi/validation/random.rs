@@ -2,12 +2,12 @@
 
 use super::{Parameters, status, table};
 use crate::common::acl;
-use crate::device::Session;
+use crate::device::Open;
 use tilekern_acl::*;
 
 #[test]
 fn multinomial() {
-    let _session = Session::new();
+    let _open = Open::new();
     let shaped = |dtype, from: &[i64], to: &[i64]| Parameters::new(&[("self", from, dtype), ("out", to, ACL_INT64)]);
     let begin = |p: &Parameters, n: i64, replacement: bool| {
         let t = p.describe();
@@ -65,7 +65,7 @@ fn multinomial() {
 
 #[test]
 fn stateless_exponential() {
-    let _session = Session::new();
+    let _open = Open::new();
     let good = Parameters::new(&[("self", &[2, 4], ACL_FLOAT), ("seed", &[1], ACL_INT64), ("offset", &[1], ACL_INT64)]);
     let begin = |p: &Parameters, rate: f64| {
         let t = p.describe();
@@ -91,7 +91,7 @@ fn stateless_exponential() {
 
 #[test]
 fn gather() {
-    let _session = Session::new();
+    let _open = Open::new();
     let good = Parameters::new(&[("self", &[3, 5], ACL_BF16), ("index", &[2, 7], ACL_INT64), ("out", &[2, 7], ACL_BF16)]);
     let begin = |p: &Parameters, dim: i64| {
         let t = p.describe();

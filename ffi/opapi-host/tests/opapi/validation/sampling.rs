@@ -2,7 +2,7 @@
 
 use super::{Parameters, status, table};
 use crate::common::acl;
-use crate::device::{Session, View};
+use crate::device::{Open, View};
 use core::ptr::null_mut;
 use tilekern_acl::*;
 
@@ -54,7 +54,7 @@ fn sampling(dtype: aclDataType, [b, v]: [i64; 2]) -> Parameters {
 
 #[test]
 fn top_k_top_p_sample_v2() {
-    let _session = Session::new();
+    let _open = Open::new();
     let all = SampleV2 { eps: 1e-8, need_logits: true, need_sample: false };
     let middle = SampleV2 { need_sample: true, ..all };
     for dtype in [ACL_FLOAT, ACL_FLOAT16, ACL_BF16] {
@@ -128,7 +128,7 @@ fn sample_v1(p: &Parameters) -> i32 {
 
 #[test]
 fn top_k_top_p_sample_v1() {
-    let _session = Session::new();
+    let _open = Open::new();
     let good = sampling(ACL_BF16, [3, 50]);
     let mut cases = vec![
         ("as it should be", good.clone(), 0),
@@ -160,7 +160,7 @@ fn apply(p: &Parameters) -> i32 {
 
 #[test]
 fn apply_top_k_top_p() {
-    let _session = Session::new();
+    let _open = Open::new();
     let shaped = |dtype, b, v| {
         Parameters::new(&[("logits", &[b, v], dtype), ("p", &[b], dtype), ("k", &[b], ACL_INT32), ("out", &[b, v], dtype)])
     };
