@@ -24,6 +24,17 @@ fn an_initialised_acl_is_fine() {
 }
 
 #[test]
+fn devices_are_counted() {
+    reset(0);
+    let mut table = recorder::table();
+    assert_eq!(Device::count(&table), 3);
+    fail_once("aclrtGetDeviceCount", 1, 507_899);
+    assert_eq!(Device::count(&table), 0);
+    table.runtime.aclrtGetDeviceCount = None;
+    assert_eq!(Device::count(&table), 0);
+}
+
+#[test]
 fn a_device_that_fails_is_given_back() {
     let table = recorder::table();
     for (name, code) in [("aclInit", 100_039), ("aclrtSetDevice", 107_001), ("aclrtGetCurrentContext", 107_002)] {

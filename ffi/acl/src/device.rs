@@ -41,6 +41,15 @@ unsafe impl Send for Device<'_> {}
 unsafe impl Sync for Device<'_> {}
 
 impl<'t> Device<'t> {
+    /// How many devices there are. None where the runtime cannot say: in a container that was given none, or where it wants a device to be
+    /// open first.
+    pub fn count(table: &Table) -> u32 {
+        let mut count = 0;
+        // SAFETY: `count` is a place for the number.
+        let code = table.runtime.aclrtGetDeviceCount.map(|get| unsafe { get(&mut count) });
+        if code == Some(codes::ACL_SUCCESS) { count } else { 0 }
+    }
+
     /// Starts ACL, unless somebody did, and takes device `id` for this thread. ACL is never ended: its libraries cannot be trusted with
     /// it while a process exits.
     pub fn open(table: &'t Table, id: i32) -> Result<Device<'t>, Error> {

@@ -39,6 +39,11 @@ unsafe extern "C" fn reset_device(_: i32) -> i32 {
     0
 }
 
+unsafe extern "C" fn get_count(count: *mut u32) -> i32 {
+    answer(count, 3);
+    simple("aclrtGetDeviceCount")
+}
+
 unsafe extern "C" fn get_context(context: *mut aclrtContext) -> i32 {
     answer(context, std::ptr::without_provenance_mut(7));
     simple("aclrtGetCurrentContext")
@@ -161,7 +166,7 @@ pub fn functions() -> Runtime {
         aclrtSynchronizeDevice: Some(synchronize_device),
         aclrtGetCurrentContext: Some(get_context),
         aclrtSetCurrentContext: Some(set_context),
-        aclrtGetDeviceCount: None,
+        aclrtGetDeviceCount: Some(get_count),
         aclrtGetSocName: Some(soc_name),
         aclrtCreateEvent: Some(create_event),
         aclrtDestroyEvent: Some(destroy_event),
