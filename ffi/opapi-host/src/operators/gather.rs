@@ -55,6 +55,9 @@ impl Gather {
         if (0..rank).any(|i| i != dim && shape[i] > sizes[i]) {
             return Err(index.wrong("no size beyond that of self but in dim", &index.spec.dims));
         }
+        if shape.iter().zip(out.sizes()?.1).any(|(&n, stride)| n > 1 && stride == 0) {
+            return Err(out.wrong("elements that do not overlap", &out.spec.strides));
+        }
         disjoint(out, [from, index])?;
         Ok((shape, dim))
     }

@@ -2,7 +2,7 @@
 
 use super::{Parameters, status, table};
 use crate::common::acl;
-use crate::device::Open;
+use crate::device::{Open, View};
 use tilekern_acl::*;
 
 #[test]
@@ -113,6 +113,7 @@ fn gather() {
             ("an index of another rank", good.shaped("index", &[14]), 161002),
             ("out of another shape", good.shaped("out", &[2, 6]), 161002),
             ("more rows than self", shapes(&[4, 7]), 161002),
+            ("out on top of itself", good.with("out", Some(View { strides: vec![0, 1], ..good.view("out") })), 161002),
             ("half a byte", good.typed("self", ACL_INT4).typed("out", ACL_INT4), 161002),
         ],
     );
