@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::balance::Random;
-use tilekern::bf16;
 use tilekern::ops::*;
+use tilekern::{OrHost, bf16};
 
 /// Experts' tensors: K = 32, N = 128, seven rows.
 struct Experts<'s> {
@@ -85,6 +85,32 @@ fn experts() {
         e.output.agrees(99);
         e.output_scale.agrees(-1.0);
     }
+}
+
+/// Asymmetric output of plain weights, which the NPU refuses and the host computes.
+#[test]
+fn or_the_host() {
+    let (stream, mut random) = (Stream::new(&DEVICE).unwrap(), Random(13));
+    let mut e = Experts::new(&stream, &mut random, [1, 4, 6]);
+    let mut offset = Pair::new(&stream, vec![-1.0f32; M]);
+    fn asymmetric<'a, S: Side>(
+        e: &'a mut Experts<'_>,
+        offset: &'a mut Pair<'_, f32>,
+        side: &S,
+    ) -> GroupedMatmulSwigluQuant<'a, S::B> {
+        let mut call = e.call(side, 0);
+        call.fp16_rounding = false;
+        call.output_offset = Some(side.write(offset, dims([M])));
+        call
+    }
+    on_host(asymmetric(&mut e, &mut offset, &OnHost));
+    let backend = OrHost::new(Ascend::new(&stream), Host::new());
+    let call = asymmetric(&mut e, &mut offset, &device(&stream));
+    assert_eq!(Ascend::new(&stream).workspace(&call).unwrap_err().argument(), "output_offset");
+    backend.run(call, DeviceScratch::NONE).unwrap();
+    e.output.agrees(99);
+    e.output_scale.agrees(-1.0);
+    offset.agrees(-1.0);
 }
 
 /// Nobody reads the list before the device does.

@@ -211,3 +211,18 @@ fn draws() {
     draws_of(|n| f16::from_f32(n as f32));
     draws_of(|n| bf16::from_f32(n as f32));
 }
+
+#[test]
+fn exponential_numbers() {
+    let stream = Stream::new(&DEVICE).unwrap();
+    let mut numbers = Pair::new(&stream, vec![f16::NEG_INFINITY; ROWS * 50]);
+    fn call<'a, S: Side>(numbers: &'a mut Pair<'_, f16>, side: &S) -> Exponential<'a, S::B, f16> {
+        let mut call = Exponential::new(side.write(numbers, strided([ROWS, COLUMNS], [50, 1])));
+        (call.rate, call.seed, call.offset) = (0.5, 3, 8);
+        call
+    }
+    on_host(call(&mut numbers, &OnHost));
+    let backend = OrHost::new(Ascend::new(&stream), Host::new());
+    backend.run(call(&mut numbers, &device(&stream)), DeviceScratch::NONE).unwrap();
+    numbers.agrees(f16::NEG_INFINITY);
+}
