@@ -1,5 +1,5 @@
-//! Chooses tokens for a batch through aclnn: on an Ascend NPU where CANN is found, else on this processor through the library that has
-//! aclnn's functions on it.
+//! Chooses tokens for a batch through aclnn: on an Ascend NPU where CANN is found, else on this processor through the library that
+//! has aclnn's functions on it.
 //!
 //! ```sh
 //! cargo run --release --features ascend --example ascend

@@ -19,8 +19,8 @@
 /// `backend`: this processor.
 #define TK_BACKEND_HOST 0
 
-/// `backend`: an Ascend NPU, through the CANN that is found. Every `data` and the workspace are addresses of the device, a call enqueues
-/// into `stream`, and what it named stays until that is synchronised.
+/// `backend`: an Ascend NPU, through the CANN that is found. Every `data` and the workspace are addresses of the device, a call
+/// enqueues into `stream`, and what it named stays until that is synchronised.
 #define TK_BACKEND_ASCEND 1
 
 /// `isa`: the best of this processor.
@@ -145,8 +145,8 @@ typedef struct tk_context {
   int32_t isa;
   /// Ascend: an aclrtStream
   void *stream;
-  /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks may
-  /// run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
+  /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks
+  /// may run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
   void (*parallel_for)(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg);
   /// The first argument of parallel_for
   void *parallel_user;
@@ -690,7 +690,8 @@ typedef struct tk_top_k_top_p_sample_v1_args {
 extern "C" {
 #endif // __cplusplus
 
-/// The name of the instruction set that calls with this context run on; NULL for one that this processor lacks, "ascend" for an NPU.
+/// The name of the instruction set that calls with this context run on; NULL for one that this processor lacks, "ascend" for an
+/// NPU.
 const char *tk_isa_name(const struct tk_context *context);
 
 /// How much memory a decoding takes, for contexts of up to as many threads as this one.

@@ -11,8 +11,8 @@ use tilekern::{Error, Host, Isa, Status, Value};
 
 /// `backend`: this processor.
 pub const TK_BACKEND_HOST: i32 = 0;
-/// `backend`: an Ascend NPU, through the CANN that is found. Every `data` and the workspace are addresses of the device, a call enqueues
-/// into `stream`, and what it named stays until that is synchronised.
+/// `backend`: an Ascend NPU, through the CANN that is found. Every `data` and the workspace are addresses of the device, a call
+/// enqueues into `stream`, and what it named stays until that is synchronised.
 pub const TK_BACKEND_ASCEND: i32 = 1;
 
 /// `isa`: the best of this processor.
@@ -45,8 +45,8 @@ pub struct tk_context {
     isa: i32,
     /// Ascend: an aclrtStream
     stream: *mut c_void,
-    /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks may
-    /// run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
+    /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks
+    /// may run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
     parallel_for: Option<
         unsafe extern "C" fn(
             user: *mut c_void,
@@ -192,7 +192,8 @@ impl Write for Message {
     }
 }
 
-/// The name of the instruction set that calls with this context run on; NULL for one that this processor lacks, "ascend" for an NPU.
+/// The name of the instruction set that calls with this context run on; NULL for one that this processor lacks, "ascend" for an
+/// NPU.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_isa_name(context: *const tk_context) -> *const c_char {
     // SAFETY: as promised by the caller; nothing is written.

@@ -83,7 +83,8 @@ pub(crate) unsafe fn run<A: Operation>(context: *mut tk_context, args: *const A,
     unsafe { enter_any(context, body) }
 }
 
-/// Runs `body` in the default floating-point environment, on the processor that the context describes. Its panic, too, becomes a status.
+/// Runs `body` in the default floating-point environment, on the processor that the context describes. Its panic, too, becomes a
+/// status.
 ///
 /// # Safety
 ///

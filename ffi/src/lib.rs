@@ -1,8 +1,8 @@
 //! The C ABI of tilekern: `include/tilekern.h` is made from this crate.
 //!
-//! Types and functions have the names that C sees. A function of an operation reads its struct ([`args`]), turns `tk_tensor` into the
-//! library's tensors ([`tensor`]), and lets the [`target`] run inside [`enter`], which is the only way in: it sets the floating-point
-//! environment, catches panics and reports. No call allocates, locks or detects.
+//! Types and functions have the names that C sees. A function of an operation reads its struct ([`args`]), turns `tk_tensor` into
+//! the library's tensors ([`tensor`]), and lets the [`target`] run inside [`enter`], which is the only way in: it sets the
+//! floating-point environment, catches panics and reports. No call allocates, locks or detects.
 #![allow(non_camel_case_types)]
 
 mod args;

@@ -28,7 +28,8 @@ fn installed(name: &str, library: &Path) -> PathBuf {
     directory
 }
 
-/// The library of a package that `vendors/config.ini` lists, behind one that is not there; the directory of packages is that of CANN.
+/// The library of a package that `vendors/config.ini` lists, behind one that is not there; the directory of packages is that of
+/// CANN.
 fn package(cann: &Path) -> PathBuf {
     let vendors = cann.join("opp/vendors");
     let directory = vendors.join("second/op_api/lib");

@@ -1,6 +1,7 @@
 //! Descriptions of tensors, as aclnn takes them.
 //!
-//! aclnn wants addresses of 32 bytes' alignment and has an offset in elements: an address is split into both. Blocks (NZ) have no offset.
+//! aclnn wants addresses of 32 bytes' alignment and has an offset in elements: an address is split into both. Blocks (NZ) have no
+//! offset.
 
 use super::tensor::DeviceView;
 use super::{Ascend, failed, supports};

@@ -1,10 +1,12 @@
 //! `aclnnGroupedMatmulSwigluQuant` for `arithmetic` 1, its V2 for 2; the entries for blocks (NZ) where weights lie in them.
 //!
-//! int8 weights must lie in blocks, as V1 and V2 demand. An entry for blocks that a CANN lacks is the same function as the plain one with
-//! a description of blocks; vllm-ascend's V2 entry for blocks takes every weight for four bits, so there the plain one is called, too.
+//! int8 weights must lie in blocks, as V1 and V2 demand. An entry for blocks that a CANN lacks is the same function as the plain
+//! one with a description of blocks; vllm-ascend's V2 entry for blocks takes every weight for four bits, so there the plain one is
+//! called, too.
 //!
-//! V1's phase one has globals that the first call with a bias sets for good: after weights of four bits those of eight would be computed
-//! otherwise. So it is called under a lock, and a process stays with the first kind of weights that it used, but on the host's library.
+//! V1's phase one has globals that the first call with a bias sets for good: after weights of four bits those of eight would be
+//! computed otherwise. So it is called under a lock, and a process stays with the first kind of weights that it used, but on the
+//! host's library.
 
 use super::description::{Description, Descriptor};
 use super::executor::{Job, Prepared, phases};

@@ -1,8 +1,8 @@
 //! An Ascend NPU: a call becomes one or a few of aclnn's, enqueued in a stream.
 //!
-//! Every call of aclnn has two phases. Phase one takes descriptions of tensors, validates them and makes an executor; phase two takes the
-//! executor and enqueues it. Nothing here reads what device memory contains, and nothing falls back: what aclnn's functions cannot do as
-//! the operation is defined is refused with -2.
+//! Every call of aclnn has two phases. Phase one takes descriptions of tensors, validates them and makes an executor; phase two
+//! takes the executor and enqueues it. Nothing here reads what device memory contains, and nothing falls back: what aclnn's
+//! functions cannot do as the operation is defined is refused with -2.
 
 mod absent;
 mod apply_top_k_top_p;
@@ -31,14 +31,14 @@ pub use tensor::{DeviceScratch, DeviceTensor, DeviceTensorMut};
 
 /// A stream of an Ascend NPU, and the functions that serve it.
 ///
-/// A call enqueues and returns; what it named must stay until the stream is synchronised, and a [`Buffer`](tilekern_acl::Buffer) does.
-/// Errors that arise on the device come with that synchronise.
+/// A call enqueues and returns; what it named must stay until the stream is synchronised, and a [`Buffer`](tilekern_acl::Buffer)
+/// does. Errors that arise on the device come with that synchronise.
 ///
 /// It runs [`TopKTopPSample`](crate::ops::TopKTopPSample), [`TopKTopPSampleV1`](crate::ops::TopKTopPSampleV1) of f16 and bf16,
 /// [`ApplyTopKTopP`](crate::ops::ApplyTopKTopP), [`Multinomial`](crate::ops::Multinomial) and
-/// [`GroupedMatmulSwigluQuant`](crate::ops::GroupedMatmulSwigluQuant). What aclnn's function cannot do as the operation is defined is refused
-/// with -2 and a reason, and so is a function that this CANN lacks. [`ApplyTopKTopPMinP`](crate::ops::ApplyTopKTopPMinP) and
-/// [`Exponential`](crate::ops::Exponential) are refused always, for `OrHost` to answer; other operations do not compile.
+/// [`GroupedMatmulSwigluQuant`](crate::ops::GroupedMatmulSwigluQuant). What aclnn's function cannot do as the operation is defined
+/// is refused with -2 and a reason, and so is a function that this CANN lacks. [`ApplyTopKTopPMinP`](crate::ops::ApplyTopKTopPMinP)
+/// and [`Exponential`](crate::ops::Exponential) are refused always, for `OrHost` to answer; other operations do not compile.
 ///
 /// ```no_run
 /// use tilekern::acl::{Buffer, Device, Stream, load};
@@ -93,8 +93,8 @@ impl<'t> Ascend<'t> {
         Ascend { table, stream, device: None }
     }
 
-    /// What the library said about this thread's last failure. Reading clears it: it is asked once, right behind an error that carries a
-    /// [`Value::Code`].
+    /// What the library said about this thread's last failure. Reading clears it: it is asked once, right behind an error that
+    /// carries a [`Value::Code`].
     pub fn recent_message(&self) -> Message {
         self.table.recent_message()
     }

@@ -132,8 +132,8 @@ impl<T> DeviceTensor<'_, T> {
     ///
     /// # Safety
     ///
-    /// `data` is null, or an address of the device behind which `dims.extent()` elements stay, unwritten but by work of the same stream,
-    /// until what is called with it is done.
+    /// `data` is null, or an address of the device behind which `dims.extent()` elements stay, unwritten but by work of the same
+    /// stream, until what is called with it is done.
     pub unsafe fn from_raw(dims: Dims, data: *const T) -> Self {
         DeviceTensor { data, dims, usage: None, memory: PhantomData }
     }
@@ -144,8 +144,8 @@ impl<T> DeviceTensorMut<'_, T> {
     ///
     /// # Safety
     ///
-    /// `data` is null, or an address of the device behind which `dims.extent()` elements stay, unused but by work of the same stream,
-    /// until what is called with it is done.
+    /// `data` is null, or an address of the device behind which `dims.extent()` elements stay, unused but by work of the same
+    /// stream, until what is called with it is done.
     pub unsafe fn from_raw(dims: Dims, data: *mut T) -> Self {
         DeviceTensorMut { data, dims, usage: None, memory: PhantomData }
     }
@@ -172,8 +172,8 @@ impl<'a> DeviceScratch<'a> {
     ///
     /// # Safety
     ///
-    /// `data` is null, or an address of the device behind which `bytes` bytes stay, unused but by work of the same stream, until what is
-    /// called with it is done.
+    /// `data` is null, or an address of the device behind which `bytes` bytes stay, unused but by work of the same stream, until
+    /// what is called with it is done.
     pub unsafe fn from_raw(data: *mut u8, bytes: usize) -> DeviceScratch<'a> {
         DeviceScratch { address: data as usize, bytes: if data.is_null() { 0 } else { bytes }, usage: None }
     }

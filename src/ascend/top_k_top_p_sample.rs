@@ -1,8 +1,8 @@
-//! `aclnnTopKTopPSampleV2`; for multinomial draws its middle result, `aclnnMultinomialTensor` over it, and `aclnnGather` of the token at
-//! the place that was drawn.
+//! `aclnnTopKTopPSampleV2`; for multinomial draws its middle result, `aclnnMultinomialTensor` over it, and `aclnnGather` of the
+//! token at the place that was drawn.
 //!
-//! Seeds lie on the device, which nobody but the device reads: hence the form of Multinomial that takes them in tensors. A (seed, offset)
-//! for each row is a call for each row, of one row; the middle result and the places lie in the workspace in between.
+//! Seeds lie on the device, which nobody but the device reads: hence the form of Multinomial that takes them in tensors. A (seed,
+//! offset) for each row is a call for each row, of one row; the middle result and the places lie in the workspace in between.
 
 use super::description::{Description, DeviceType};
 use super::executor::{Job, Prepared, SLACK, phases, together};

@@ -1,4 +1,5 @@
-//! The exact calls of each operation. Memory is written `m4+8`: byte 8 of the fourth allocation; `[2]` behind it is an offset in elements.
+//! The exact calls of each operation. Memory is written `m4+8`: byte 8 of the fourth allocation; `[2]` behind it is an offset in
+//! elements.
 
 use crate::recorder::{self, log};
 use crate::{on_stream, open};
@@ -137,7 +138,7 @@ fn a_seed_for_each_row() {
         // Two lines, columns first: the second serves the third row, too.
         call.q = Some(Noise::Seeds(DeviceTensor::strided([2, 2], [1, 4], &seeds).unwrap()));
         let tensors = "f32[3,4] m1+0, i32[3] m2+0, f32[3] m3+0, -, -, i64[0], f32[0], i64[3,4] m6+0, f32[3,4] m6+128";
-        let end = "samples 1, replacement true, offset 0";
+        let (line, end) = ("i64[1] of [2] m5+0[1], i64[1] of [2] m5+32[1]", "samples 1, replacement true, offset 0");
         assert_eq!(
             calls(stream, call),
             [
@@ -146,13 +147,9 @@ fn a_seed_for_each_row() {
                 &format!("MultinomialTensor: f32[1,4] m6+128, i64[1] m5+0, i64[1] m5+32, i64[1,1] m6+256; {end}"),
                 "run in m6+320",
                 "run in m6+320",
-                &format!(
-                    "MultinomialTensor: f32[1,4] of [8] m6+128[4], i64[1] of [2] m5+0[1], i64[1] of [2] m5+32[1], i64[1,1] of [2] m6+256[1]; {end}"
-                ),
+                &format!("MultinomialTensor: f32[1,4] of [8] m6+128[4], {line}, i64[1,1] of [2] m6+256[1]; {end}"),
                 "run in m6+320",
-                &format!(
-                    "MultinomialTensor: f32[1,4] m6+160, i64[1] of [2] m5+0[1], i64[1] of [2] m5+32[1], i64[1,1] of [3] m6+256[2]; {end}"
-                ),
+                &format!("MultinomialTensor: f32[1,4] m6+160, {line}, i64[1,1] of [3] m6+256[2]; {end}"),
                 "run in m6+320",
                 "run in m6+320",
             ]

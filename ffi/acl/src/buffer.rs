@@ -14,8 +14,8 @@ const SLACK: usize = 32;
 
 /// Memory of a device for `len` elements, of a stream's.
 ///
-/// Work that was enqueued may still use it: reading, writing and dropping it wait for its stream, and for the whole device where another
-/// stream used it, too. Where waiting is impossible the memory is not freed.
+/// Work that was enqueued may still use it: reading, writing and dropping it wait for its stream, and for the whole device where
+/// another stream used it, too. Where waiting is impossible the memory is not freed.
 ///
 /// ```no_run
 /// use tilekern_acl::{Buffer, Error, Stream};

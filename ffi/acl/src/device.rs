@@ -7,8 +7,8 @@ use crate::types::aclrtContext;
 
 /// A device. Streams, buffers and events borrow it, so it is given back after them.
 ///
-/// Threads work in a context of their own choice: what needs one here takes the device's default context first, and [`enter`](Self::enter)
-/// does so for calls that go elsewhere. A thread that never did gets 107002 from them.
+/// Threads work in a context of their own choice: what needs one here takes the device's default context first, and
+/// [`enter`](Self::enter) does so for calls that go elsewhere. A thread that never did gets 107002 from them.
 ///
 /// ```no_run
 /// use tilekern_acl::{Buffer, Device, Error, Stream, Table};
@@ -41,8 +41,8 @@ unsafe impl Send for Device<'_> {}
 unsafe impl Sync for Device<'_> {}
 
 impl<'t> Device<'t> {
-    /// How many devices there are. None where the runtime cannot say: in a container that was given none, or where it wants a device to be
-    /// open first.
+    /// How many devices there are. None where the runtime cannot say: in a container that was given none, or where it wants a
+    /// device to be open first.
     pub fn count(table: &Table) -> u32 {
         let mut count = 0;
         // SAFETY: `count` is a place for the number.
@@ -50,8 +50,8 @@ impl<'t> Device<'t> {
         if code == Some(codes::ACL_SUCCESS) { count } else { 0 }
     }
 
-    /// Starts ACL, unless somebody did, and takes device `id` for this thread. ACL is never ended: its libraries cannot be trusted with
-    /// it while a process exits.
+    /// Starts ACL, unless somebody did, and takes device `id` for this thread. ACL is never ended: its libraries cannot be trusted
+    /// with it while a process exits.
     pub fn open(table: &'t Table, id: i32) -> Result<Device<'t>, Error> {
         let runtime = &table.runtime;
         // SAFETY: null stands for the defaults.

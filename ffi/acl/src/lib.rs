@@ -1,8 +1,8 @@
 //! ACL and aclnn types, the table of function pointers and its loader.
 //!
 //! * [`types`] and [`codes`]: what the headers of CANN call handles, enumerations and error codes.
-//! * [`runtime`], [`meta`] and [`operators`]: the prototype of every symbol that is used, as a function type of the symbol's own name.
-//!   A program that loads CANN and a library that stands in for it share them.
+//! * [`runtime`], [`meta`] and [`operators`]: the prototype of every symbol that is used, as a function type of the symbol's own
+//!   name. A program that loads CANN and a library that stands in for it share them.
 //! * [`Table`]: the functions themselves; `load` (feature `std`) fills it with dlopen.
 //! * [`Device`], [`Stream`], [`Buffer`], [`Event`]: the runtime, so that nothing outlives what it hangs on.
 //!

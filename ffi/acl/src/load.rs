@@ -3,11 +3,11 @@
 //! 1. **The runtime**, `libacl_rt.so` or else `libascendcl.so`, and **descriptors**, `libnnopbase.so`: where the process looks for
 //!    libraries anyway (LD_LIBRARY_PATH), then in `lib64` of ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, and the default directories.
 //! 2. **Operators**, first found first taken: `op_api/lib/libcust_opapi.so` of each directory in ASCEND_CUSTOM_OPP_PATH, and of the
-//!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own from the first of the places above that has any, the
-//!    split ones (`libopapi_nn.so` and so on) before `libopapi.so`, never both.
+//!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own from the first of the places above that has
+//!    any, the split ones (`libopapi_nn.so` and so on) before `libopapi.so`, never both.
 //!
-//! Nothing is ever unloaded: the libraries have threads and destructors of their own. Nothing is printed, no variable is set. CANN needs
-//! its environment (`set_env.sh`) beyond this; where that is missing, a library is not found, or phase one says so.
+//! Nothing is ever unloaded: the libraries have threads and destructors of their own. Nothing is printed, no variable is set. CANN
+//! needs its environment (`set_env.sh`) beyond this; where that is missing, a library is not found, or phase one says so.
 
 use crate::table::{Meta, Operators, Runtime, Table};
 use core::ffi::{CStr, c_void};
@@ -175,8 +175,8 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// The library, where the process looks for libraries anyway or in one of the directories. A `global` one has symbols that other
-    /// libraries need.
+    /// The library, where the process looks for libraries anyway or in one of the directories. A `global` one has symbols that
+    /// other libraries need.
     fn look(&mut self, roots: &[PathBuf], name: &str, global: bool) -> Option<Loaded> {
         let by_name = core::iter::once(PathBuf::from(name));
         by_name.chain(roots.iter().map(|root| root.join(name))).find_map(|path| self.open(&path, global))

@@ -3,8 +3,8 @@
 use crate::types::*;
 use core::ffi::{c_char, c_void};
 
-/// A tensor's description. Dimensions are copied, nothing is validated; null strides are those of a contiguous tensor; the offset counts
-/// elements. Null where `view_dims` is null with a rank, or where memory is out.
+/// A tensor's description. Dimensions are copied, nothing is validated; null strides are those of a contiguous tensor; the offset
+/// counts elements. Null where `view_dims` is null with a rank, or where memory is out.
 pub type aclCreateTensor = unsafe extern "C" fn(
     view_dims: *const i64,
     view_dims_num: u64,

@@ -62,8 +62,8 @@ pub struct Operator<P> {
     pub run: aclnnRun,
 }
 
-/// Phase one of GroupedMatmulSwigluQuant, whose prototype hangs on the library: vllm-ascend's package exports the official names with
-/// one parameter more.
+/// Phase one of GroupedMatmulSwigluQuant, whose prototype hangs on the library: vllm-ascend's package exports the official names
+/// with one parameter more.
 #[derive(Clone, Copy, Debug)]
 pub enum Grouped<O, L> {
     /// Out of CANN.
@@ -172,7 +172,8 @@ impl Operators {
     ///
     /// # Safety
     ///
-    /// What `find` gives are operators of aclnn, for good; `custom` says truly whether the library belongs to a package beside CANN.
+    /// What `find` gives are operators of aclnn, for good; `custom` says truly whether the library belongs to a package beside
+    /// CANN.
     pub unsafe fn find(&mut self, find: Find<'_>, custom: bool) {
         macro_rules! add {
             ($($name:ident)*) => {

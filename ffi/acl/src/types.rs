@@ -1,7 +1,7 @@
 //! Handles and enumerations, under their names in C.
 //!
-//! C's enumerations are integers of 32 bits, and a newer CANN may pass numbers that this file does not list: hence newtypes, never a
-//! Rust `enum`.
+//! C's enumerations are integers of 32 bits, and a newer CANN may pass numbers that this file does not list: hence newtypes, never
+//! a Rust `enum`.
 
 use core::ffi::c_void;
 
@@ -89,7 +89,8 @@ numbers! {
     }
     /// Which memory is asked about.
     aclrtMemAttr(i32) {
-        ACL_DDR_MEM = 0, ACL_HBM_MEM = 1, ACL_DDR_MEM_HUGE = 2, ACL_DDR_MEM_NORMAL = 3, ACL_HBM_MEM_HUGE = 4, ACL_HBM_MEM_NORMAL = 5,
+        ACL_DDR_MEM = 0, ACL_HBM_MEM = 1, ACL_DDR_MEM_HUGE = 2, ACL_DDR_MEM_NORMAL = 3,
+        ACL_HBM_MEM_HUGE = 4, ACL_HBM_MEM_NORMAL = 5,
     }
     /// Where the program runs.
     aclrtRunMode(i32) { ACL_DEVICE = 0, ACL_HOST = 1, }
@@ -102,7 +103,9 @@ numbers! {
     /// Whose last error is asked for.
     aclrtLastErrLevel(i32) { ACL_RT_THREAD_LEVEL = 0, }
     /// What arithmetic on the device does with an overflow.
-    aclrtFloatOverflowMode(i32) { ACL_RT_OVERFLOW_MODE_SATURATION = 0, ACL_RT_OVERFLOW_MODE_INFNAN = 1, ACL_RT_OVERFLOW_MODE_UNDEF = 2, }
+    aclrtFloatOverflowMode(i32) {
+        ACL_RT_OVERFLOW_MODE_SATURATION = 0, ACL_RT_OVERFLOW_MODE_INFNAN = 1, ACL_RT_OVERFLOW_MODE_UNDEF = 2,
+    }
     /// A setting of the process or of a context.
     aclSysParamOpt(i32) { ACL_OPT_DETERMINISTIC = 0, ACL_OPT_ENABLE_DEBUG_KERNEL = 1, ACL_OPT_STRONG_CONSISTENCY = 2, }
 }

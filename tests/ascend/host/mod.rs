@@ -1,5 +1,5 @@
-//! Dispatch to the library that runs aclnn's operators on the host's processor: every operation gives the bits that the host gives to a
-//! direct call.
+//! Dispatch to the library that runs aclnn's operators on the host's processor: every operation gives the bits that the host gives
+//! to a direct call.
 
 mod example;
 mod experts;

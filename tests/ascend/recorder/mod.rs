@@ -1,5 +1,5 @@
-//! A CANN that computes nothing: it records what is called, keeps account of what lives, and fails where it is told to. Each test thread
-//! has its own.
+//! A CANN that computes nothing: it records what is called, keeps account of what lives, and fails where it is told to. Each test
+//! thread has its own.
 
 mod operators;
 mod runtime;
