@@ -53,10 +53,10 @@ impl Exponential {
         );
     }
 
-    /// Whether `n` elements from `first` on have one turn, so that [`Exponential::of`] knows them.
+    /// How many elements from `first` on have one turn.
     #[inline(always)]
-    pub fn is_one_turn(&self, first: u64, n: u64) -> bool {
-        first / self.threads == (first + n.max(1) - 1) / self.threads
+    pub fn left_in_turn(&self, first: u64) -> u64 {
+        self.threads - first % self.threads
     }
 
     /// The uniform numbers behind those of elements `first + indices`, all of one turn; [`Exponential::of_uniform`] of them are these.
@@ -93,7 +93,7 @@ impl Exponential {
                 let mut largest = [flip; 2];
                 for at in (0..n).step_by(32) {
                     let first = first + at as u64;
-                    let words = match self.is_one_turn(first, 32) {
+                    let words = match self.left_in_turn(first) >= 32 {
                         true => {
                             let thread = (first % self.threads) as i32;
                             let next = s.add_i32(lanes(s), s.splat_i32(thread));

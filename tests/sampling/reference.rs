@@ -20,7 +20,7 @@ const ROWS: usize = 4;
 const SIZES: [usize; 24] = [1, 2, 3, 5, 8, 11, 16, 17, 24, 31, 33, 48, 50, 64, 64, 65, 100, 100, 128, 150, 257, 300, 700, 1100];
 
 /// Of the answers to the first calls, and to all: FNV-1a, 64 bits.
-const DIGESTS: [(usize, u64); 2] = [(FIRST, 0), (20_000, 0x52C0_14BE_14CA_E3C9)];
+const DIGESTS: [(usize, u64); 2] = [(FIRST, 0x66EC_B556_3DAE_A6BD), (20_000, 0x52C0_14BE_14CA_E3C9)];
 
 fn digest(answers: &[u32]) -> u64 {
     let bytes = answers.iter().flat_map(|word| word.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
 //! 1. The 64 largest, and a bound on what all others have together: block maxima again.
-//! 2. For a choice: everything within 8, 10 and 12 of the maximum, and an estimate of what is below. Either leaves a few entries open; where the
+//! 2. For a choice: everything within 8 to 12 of the maximum, and an estimate of what is below. Either leaves a few entries open; where the
 //!    choice is none of them, that is all.
 //! 3. The exact sum, which tells the cut of a list that was found; else of the same lists, and of all above a value that so little lies below
 //!    that p must be reached. Of such a list no more is sorted than what can be kept.
@@ -23,7 +23,7 @@ use crate::simd::Simd;
 const FIRST: usize = 64;
 
 /// Distances from the maximum, in nats, within which a nucleus is looked for next.
-const NEAR: [f32; 3] = [8.0, 10.0, 12.0];
+const NEAR: [f32; 4] = [8.0, 9.0, 10.0, 12.0];
 
 /// What top-p keeps of a row.
 pub enum Nucleus {

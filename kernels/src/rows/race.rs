@@ -141,9 +141,9 @@ impl Lead {
         Some((hits, scores))
     }
 
-    /// Lets the entries of a list race with the numbers of their indices.
+    /// Lets the entries of a list race with the numbers of their indices, which count from `start` and are of one turn.
     #[inline(never)]
-    fn draw<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], numbers: &Exponential, first: u64) {
+    fn draw<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], start: usize, numbers: &Exponential, first: u64) {
         s.vectorize(
             #[inline(always)]
             || {
@@ -152,7 +152,7 @@ impl Lead {
                     let spans = [Span { at, len: 16.min(n - at) }, Span { at: n.min(at + 16), len: 16.min(n - n.min(at + 16)) }];
                     let uniform = numbers.uniform(
                         s,
-                        first,
+                        first + start as u64,
                         spans.map(
                             #[inline(always)]
                             |span| span.load_i32(s, indices),
@@ -169,7 +169,7 @@ impl Lead {
                             while hits != 0 {
                                 let lane = hits.trailing_zeros() as usize;
                                 hits &= hits - 1;
-                                self.meets(indices[span.at + lane] as usize, scores[lane]);
+                                self.meets(start + indices[span.at + lane] as usize, scores[lane]);
                             }
                         }
                     }
@@ -228,8 +228,8 @@ pub fn certain_race_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, noise: &
     )
 }
 
-/// [`certain_race_row`] with drawn noise in one turn: elements that lose even with the smallest number are left out. The sorted list holds
-/// the `k` largest, of which one gives the bar.
+/// [`certain_race_row`] with drawn noise: elements that lose even with the smallest number are left out. The sorted list holds the `k`
+/// largest, of which one gives the bar.
 #[inline(always)]
 pub fn certain_draw_row<S: Simd, T: Element>(
     s: S,
@@ -241,23 +241,32 @@ pub fn certain_draw_row<S: Simd, T: Element>(
 ) -> Option<usize> {
     let weights = Weights::Shifted { max };
     weights.apply(s, &mut list.values[..k]);
-    let mut lead = Lead { place: 0, best: -1.0, second: -1.0 };
-    lead.draw(s, &list.values[..k], &list.indices[..k], &numbers, first);
+    let mut bar = 0.0;
+    for (weight, &index) in list.values[..k].iter().zip(&list.indices[..k]) {
+        let score = weight / numbers.least(s, first + index as u64, 1);
+        bar = if score > bar { score } else { bar };
+    }
     // Slack for the roundings of the bound, of exp and of its argument.
-    let least = libm::log(f64::from(lead.best) * f64::from(SMALLEST)) - 1e-3;
+    let least = libm::log(f64::from(bar) * f64::from(SMALLEST)) - 1e-3;
     let bound = (f64::from(max) + least - 1e-6 * libm::fabs(f64::from(max))) as f32;
-    lead = Lead { place: 0, best: lead.best * NEAR * NEAR, second: -1.0 };
-    pieces(
-        s,
-        row,
-        Above::from(bound),
-        list,
-        #[inline(always)]
-        |list, n| {
-            weights.apply(s, &mut list.values[..n]);
-            lead.draw(s, &list.values[..n], &list.indices[..n], &numbers, first);
-        },
-    );
+    let mut lead = Lead { place: 0, best: bar * NEAR * NEAR, second: -1.0 };
+    let mut at = 0;
+    while at < row.len() {
+        let left = numbers.left_in_turn(first + at as u64);
+        let end = if left < (row.len() - at) as u64 { at + left as usize } else { row.len() };
+        pieces(
+            s,
+            &row[at..end],
+            Above::from(bound),
+            list,
+            #[inline(always)]
+            |list, n| {
+                weights.apply(s, &mut list.values[..n]);
+                lead.draw(s, &list.values[..n], &list.indices[..n], at, &numbers, first);
+            },
+        );
+        at = end;
+    }
     lead.certain()
 }
 

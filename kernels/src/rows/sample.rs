@@ -280,9 +280,7 @@ impl<T: Element> Sample<'_, T> {
         if self.filtered.is_some() || matches!(self.noise, Noise::None) {
             return None;
         }
-        if let Noise::Drawn { numbers, first } = self.noise
-            && numbers.is_one_turn(first, self.row.len() as u64)
-        {
+        if let Noise::Drawn { numbers, first } = self.noise {
             let (k, Workspace { list, maxima }) = (self.row.len().min(64), &mut self.work);
             top_k::<S, T, BLOCK>(s, self.row, k, maxima, list);
             return certain_draw_row(s, self.row, max, (numbers, first), list, k);

@@ -178,7 +178,7 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
 ) {
     let blocks = row.len().div_ceil(BLOCK);
     // Room for more than the bound lets through, and not for all that is equal.
-    let room = (2 * k + 2 * BLOCK).next_power_of_two().min(list.values.len());
+    let room = (2 * k + 2 * BLOCK).next_power_of_two().max(1024).min(list.values.len());
     let (mut n, mut at) = (0, 0);
     loop {
         let mut part = List { values: &mut list.values[..room], indices: &mut list.indices[..room] };
@@ -189,7 +189,8 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
         least = next_above(list.cut(s, n, k));
         n = k;
     }
-    if n.next_power_of_two() > k.next_power_of_two().max(16) {
+    // A few more to sort are less work than a cut.
+    if n.next_power_of_two() > k.next_power_of_two().max(256) {
         list.cut(s, n, k);
         n = k;
     }
