@@ -135,8 +135,8 @@ impl Exponential {
         s.select_i32(is_later, self.words(s, [thread(next)], next)[0], words)
     }
 
-    /// The words of vectors of threads in the turn `round`, side by side: one alone would wait for its own multiplications. Threads are few: the
-    /// high word of their number is 0.
+    /// The words of vectors of threads in the turn `round`, side by side: one alone would wait for its own multiplications.
+    /// Threads are few: the high word of their number is 0.
     #[inline(always)]
     fn words<S: Simd, const N: usize>(&self, s: S, threads: [S::I32; N], round: u64) -> [S::I32; N] {
         let low = self.turn.wrapping_add(round / 4);

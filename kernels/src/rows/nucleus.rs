@@ -1,10 +1,10 @@
 //! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
 //! 1. The 64 largest, and a bound on what all others have together: block maxima again.
-//! 2. For a choice: everything within 8 to 12 of the maximum, and an estimate of what is below. Either leaves a few entries open; where the
-//!    choice is none of them, that is all.
-//! 3. The exact sum, which tells the cut of a list that was found; else of the same lists, and of all above a value that so little lies below
-//!    that p must be reached. Of such a list no more is sorted than what can be kept.
+//! 2. For a choice: everything within 8 to 12 of the maximum, and an estimate of what is below. Either leaves a few entries open;
+//!    where the choice is none of them, that is all.
+//! 3. The exact sum, which tells the cut of a list that was found; else of the same lists, and of all above a value that so little
+//!    lies below that p must be reached. Of such a list no more is sorted than what can be kept.
 //! 4. A row too flat for a list: see [`super::window`].
 
 use super::estimate::Estimate;
@@ -93,11 +93,15 @@ pub struct Front {
     pub most: usize,
 }
 
+fn sum(e: &[f32]) -> f64 {
+    e.iter().map(|&e| f64::from(e)).sum()
+}
+
 impl Front {
-    /// Of a sorted list that begins with the largest element, `e` being `exp(x - max)` of its values; what is not in it has a sum between these
-    /// bounds. `None` if the list may be too short.
+    /// Of a sorted list that begins with the largest element, `e` being `exp(x - max)` of its values; what is not in it has a sum
+    /// between these bounds. `None` if the list may be too short.
     fn new(e: &[f32], [low, high]: [f64; 2], p: f32) -> Option<Front> {
-        let sum: f64 = e.iter().map(|&e| f64::from(e)).sum();
+        let sum = sum(e);
         // One part in 10^4 is more than all roundings.
         let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
         let mut before = 0.0;
@@ -134,14 +138,12 @@ impl<T: Element> Row<'_, T> {
         let Row { row, p, max, maxima } = *self;
         let k = row.len().min(FIRST);
         top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-        let (values, e) = list.values.split_at_mut(list.values.len() / 2);
-        e[..k].copy_from_slice(&values[..k]);
-        Weights::Shifted { max }.apply(s, &mut e[..k]);
+        let (values, e) = list.weigh(s, k, &Weights::Shifted { max });
         let outside = match k == row.len() {
             true => 0.0,
             false => rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max),
         };
-        Front::new(&e[..k], [0.0, outside], p)
+        Front::new(e, [0.0, outside], p)
     }
 
     /// From all that is near the maximum, and an estimate of what is not.
@@ -157,23 +159,18 @@ impl<T: Element> Row<'_, T> {
             if at < row.len().div_ceil(BLOCK) {
                 return None;
             }
-            let (values, e) = list.values.split_at_mut(half);
-            let outside = Estimate::rest(all, estimate.sum(s, &values[..n]));
-            e[..n].copy_from_slice(&values[..n]);
-            Weights::Shifted { max }.apply(s, &mut e[..n]);
-            let sum: f64 = e[..n].iter().map(|&e| f64::from(e)).sum();
+            let (values, e) = list.weigh(s, n, &Weights::Shifted { max });
+            let (outside, listed) = (Estimate::rest(all, estimate.sum(s, values)), sum(e));
             // What p takes, and a little more, of what is listed.
-            let part = f64::from(p) * (sum + outside[1]) / sum * 1.001;
+            let part = f64::from(p) * (listed + outside[1]) / listed * 1.001;
             if part > 1.0 {
                 continue;
             }
             let kept = list.keep_weight(s, n, part as f32);
             list.sort(s, kept);
-            let (values, e) = list.values.split_at_mut(half);
-            e[..kept].copy_from_slice(&values[..kept]);
-            Weights::Shifted { max }.apply(s, &mut e[..kept]);
-            let beyond = sum - e[..kept].iter().map(|&e| f64::from(e)).sum::<f64>();
-            if let Some(front) = Front::new(&e[..kept], outside.map(|rest| rest + beyond), p) {
+            let (_, e) = list.weigh(s, kept, &Weights::Shifted { max });
+            let beyond = listed - sum(e);
+            if let Some(front) = Front::new(e, outside.map(|rest| rest + beyond), p) {
                 return Some(front);
             }
         }
@@ -181,7 +178,8 @@ impl<T: Element> Row<'_, T> {
     }
 }
 
-/// What top-p keeps of a row, 0 < p < 1. The maxima are its block maxima. `front` is what is known of it, if something is; then the list is sorted.
+/// What top-p keeps of a row, 0 < p < 1. The maxima are its block maxima. `front` is what is known of it, if something is; then
+/// the list is sorted.
 #[inline(always)]
 pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -193,10 +191,8 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     let Row { row, p, max, maxima } = asked;
     let weights = Weights::of_row(s, row, max, is_logits);
     if let Some(Front { most, .. }) = front {
-        let (values, e) = list.values.split_at_mut(list.values.len() / 2);
-        e[..most].copy_from_slice(&values[..most]);
-        weights.apply(s, &mut e[..most]);
-        return Nucleus::List(cut(&e[..most], 0, p), weights);
+        let (_, e) = list.weigh(s, most, &weights);
+        return Nucleus::List(cut(e, 0, p), weights);
     }
     if !is_logits {
         let k = row.len().min(FIRST);

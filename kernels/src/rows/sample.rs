@@ -171,7 +171,7 @@ impl<T: Element> Sample<'_, T> {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
         let (few, (row, maxima)) = (self.few_blocks::<BLOCK>(), (self.row, &mut *self.work.maxima));
         // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
-        let half = match size_of::<T>() == 2 && self.stages.k > 0 && !few && BLOCK % 32 == 0 {
+        let half = match self.stages.k > 0 && !few {
             true => half_maxima::<S, T, BLOCK>(s, row, maxima, self.nan),
             false => None,
         };

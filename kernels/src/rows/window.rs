@@ -54,6 +54,16 @@ fn weight_from<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: f32) -> f3
 }
 
 impl List<'_> {
+    /// The first `n` values, at most half of the list, and their weights, which go into its upper half.
+    #[inline(always)]
+    pub fn weigh<S: Simd>(&mut self, s: S, n: usize, weights: &Weights) -> (&[f32], &mut [f32]) {
+        let (values, e) = self.values.split_at_mut(self.values.len() / 2);
+        let (values, e) = (&values[..n], &mut e[..n]);
+        e.copy_from_slice(values);
+        weights.apply(s, e);
+        (values, e)
+    }
+
     /// Keeps, of the first `n`, the largest that have about that `part` of all weights, or all if that saves little; returns how many. The
     /// weights stand in the upper half of the list.
     #[inline(always)]
@@ -73,18 +83,13 @@ impl List<'_> {
     /// `whole` says that there is nothing else.
     #[inline(always)]
     pub fn nucleus<S: Simd>(&mut self, s: S, n: usize, whole: bool, weights: &Weights, p: f32) -> Option<usize> {
-        let half = self.values.len() / 2;
-        let (values, e) = self.values.split_at_mut(half);
-        e[..n].copy_from_slice(&values[..n]);
-        weights.apply(s, &mut e[..n]);
+        let (_, e) = self.weigh(s, n, weights);
         // What p takes, were the sums exact, and a little more.
-        let wanted = f64::from(p) * ONE / total(s, &e[..n]) as f64 * 1.002;
+        let wanted = f64::from(p) * ONE / total(s, e) as f64 * 1.002;
         let kept = self.keep_weight(s, n, wanted as f32);
         self.sort(s, kept);
-        let (values, e) = self.values.split_at_mut(half);
-        e[..kept].copy_from_slice(&values[..kept]);
-        weights.apply(s, &mut e[..kept]);
-        let found = cut(&e[..kept], 0, p);
+        let (_, e) = self.weigh(s, kept, weights);
+        let found = cut(e, 0, p);
         (found < kept || (whole && kept == n)).then_some(found)
     }
 }
@@ -257,19 +262,14 @@ impl List<'_> {
         /// What is sorted at once.
         const FEW: usize = 1024;
         let half = self.values.len() / 2;
-        let (values, e) = self.values.split_at_mut(half);
         if n > FEW && half > 2 * FEW {
-            e[..n].copy_from_slice(&values[..n]);
-            asked.weights.apply(s, &mut e[..n]);
-            let whole = (total(s, &e[..n]) as f64 / ONE) as f32;
-            let (_, indices) = self.indices.split_at_mut(half);
+            let (_, e) = self.weigh(s, n, asked.weights);
+            let whole = (total(s, e) as f64 / ONE) as f32;
+            let ((values, e), (_, indices)) = (self.values.split_at_mut(half), self.indices.split_at_mut(half));
             return flat_cut(s, &values[..n], Question { whole, ..asked }, &mut List { values: e, indices });
         }
         self.sort(s, n);
-        let (values, e) = self.values.split_at_mut(half);
-        let (values, e) = (&values[..n], &mut e[..n]);
-        e.copy_from_slice(values);
-        asked.weights.apply(s, e);
+        let (values, e) = self.weigh(s, n, asked.weights);
         let kept = cut(e, asked.before, asked.p);
         let value = values[kept.max(1) - 1];
         let ties = values[..kept].iter().filter(|&&v| v == value).count();

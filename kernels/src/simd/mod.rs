@@ -234,8 +234,8 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
         a[0]
     }
 
-    /// What is folded to have half of each of two vectors in one: of every 2 D lanes the first D hold the lane of `a` and the one D further
-    /// on, in either order, the others the same of `b`. D is 1, 2, 4 or 8.
+    /// What is folded to have half of each of two vectors in one: of every 2 D lanes the first D hold the lane of `a` and the one
+    /// D further on, in either order, the others the same of `b`. D is 1, 2, 4 or 8.
     fn pairs<const D: usize>(self, a: Self::F32, b: Self::F32) -> (Self::F32, Self::F32);
 
     /// The maximum of the lanes, as signed numbers.
