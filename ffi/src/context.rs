@@ -162,7 +162,10 @@ impl Context {
         // A message that is too long is cut off.
         _ = write!(message, "{error}");
         let mut backend_status = 0;
-        if let (Value::Code { code, .. }, Ok(table)) = (error.found(), load::cann()) {
+        // Only a call of ACL's leaves a code: no other error looks for CANN.
+        if let Value::Code { code, .. } = error.found()
+            && let Ok(table) = load::cann()
+        {
             backend_status = code;
             _ = write!(message, ": {}", table.recent_message().as_str());
         }
