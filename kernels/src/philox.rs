@@ -59,11 +59,12 @@ impl Exponential {
         self.threads - first % self.threads
     }
 
-    /// The uniform numbers behind those of elements `first + indices`, all of one turn; [`Exponential::of_uniform`] of them are these.
+    /// The uniform numbers behind those of elements `first + indices`, all of the turn that `element` has;
+    /// [`Exponential::of_uniform`] of them are these.
     #[inline(always)]
-    pub fn uniform<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::F32; N] {
-        let round = first / self.threads;
-        let thread = s.splat_i32((first - round * self.threads) as i32);
+    pub fn uniform<S: Simd, const N: usize>(&self, s: S, first: u64, element: u64, indices: [S::I32; N]) -> [S::F32; N] {
+        let round = element / self.threads;
+        let thread = s.splat_i32(first.wrapping_sub(round * self.threads) as i32);
         let threads = indices.map(
             #[inline(always)]
             |indices| s.add_i32(indices, thread),
@@ -139,35 +140,40 @@ impl Exponential {
     /// Threads are few: the high word of their number is 0.
     #[inline(always)]
     fn words<S: Simd, const N: usize>(&self, s: S, threads: [S::I32; N], round: u64) -> [S::I32; N] {
+        // A product takes two lanes, so half of the counters go in one vector each, in its even lanes; the odd lanes mean nothing.
         let low = self.turn.wrapping_add(round / 4);
         let counter = [s.splat_i32(low as i32), s.splat_i32((low >> 32) as i32)];
-        let mut c = threads.map(
-            #[inline(always)]
-            |threads| [counter[0], counter[1], threads, s.splat_i32(0)],
-        );
+        let mut c = [[[s.splat_i32(0); 4]; 2]; N];
+        for (c, threads) in c.iter_mut().zip(threads) {
+            *c = [[counter[0], counter[1], threads, s.splat_i32(0)], [counter[0], counter[1], odd(s, threads), s.splat_i32(0)]];
+        }
         let mut key = self.key;
         for _ in 0..10 {
             let keys = key.map(
                 #[inline(always)]
                 |key| s.splat_i32(key as i32),
             );
-            for c in &mut c {
-                let (a, b) = (s.mul_wide(c[0], MULTIPLIERS[0]), s.mul_wide(c[2], MULTIPLIERS[1]));
-                *c = [s.xor(s.xor(b.0, c[1]), keys[0]), b.1, s.xor(s.xor(a.0, c[3]), keys[1]), a.1];
+            for c in c.as_flattened_mut() {
+                let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
+                *c = [s.xor(s.xor(odd(s, b), c[1]), keys[0]), b, s.xor(s.xor(odd(s, a), c[3]), keys[1]), a];
             }
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
-        match round % 4 {
-            0 => c.map(
-                #[inline(always)]
-                |c| c[0],
-            ),
-            word => c.map(
-                #[inline(always)]
-                |c| c[word as usize],
-            ),
+        let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
+        let mut words = threads;
+        for (word, [evens, odds]) in words.iter_mut().zip(&c) {
+            // Most rows have one turn: then the last round has but one product.
+            let (a, b) = if round % 4 == 0 { (evens[0], odds[0]) } else { (evens[round as usize % 4], odds[round as usize % 4]) };
+            *word = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(b))), a);
         }
+        words
     }
+}
+
+/// The odd lanes, moved to the even ones.
+#[inline(always)]
+fn odd<S: Simd>(s: S, v: S::I32) -> S::I32 {
+    s.bits(s.dup_odd(s.from_bits(v)))
 }
 
 /// Numbers in (0,1] of uniform words.

@@ -1,31 +1,42 @@
 //! Min-p alone: the value from which on elements stay.
 
+use super::Span;
 use super::key::{ascending_to_value, value_to_ascending};
-use super::select::{List, gather};
 use super::softmax::Weights;
 use crate::element::Element;
 use crate::simd::Simd;
 
-/// The list, in index order, that min-p keeps, if that is certain without the sum of the row: if no element is close to the bound.
+/// Two values close to where min-p cuts, the former surely not above it, the latter not below: what lies between them hangs on the sum of
+/// the row.
 #[inline(always)]
-pub fn certain_min_p<S: Simd, T: Element, const B: usize>(
-    s: S,
-    row: &[T],
-    min_p: f32,
-    max: f32,
-    maxima: &[f32],
-    list: &mut List<'_>,
-) -> Option<usize> {
+pub fn surroundings(min_p: f32, max: f32) -> Option<(f32, f32)> {
     if min_p < 1e-20 {
         return None;
     }
     let bound = f64::from(max) + libm::log(f64::from(min_p));
     // More than all roundings of exp, of its argument and of the bound itself.
     let slack = 1e-5 + 4.0 * f64::from(f32::EPSILON) * (libm::fabs(f64::from(max)) + 50.0);
-    let (least, sure) = ((bound - slack) as f32, (bound + slack) as f32);
-    let (n, at) = gather::<S, T, B>(s, row, maxima, least, 0, list, 0);
-    let certain = at == row.len().div_ceil(B) && list.values[..n].iter().all(|&v| v >= sure);
-    certain.then_some(n)
+    Some(((bound - slack) as f32, (bound + slack) as f32))
+}
+
+/// Whether a sample of the row suggests that more than `n` elements reach a bound.
+#[inline(never)]
+pub fn reaches_often<S: Simd, T: Element>(s: S, row: &[T], bound: f32, n: usize) -> bool {
+    const SAMPLE: usize = 32;
+    if row.len() <= n {
+        return false;
+    }
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut hits = 0;
+            for part in 0..SAMPLE {
+                let v = Span { at: part * (row.len() / SAMPLE), len: 16 }.load(s, row, T::NEG_INFINITY);
+                hits += s.mask_bits(s.le(s.splat(bound), v)).count_ones() as usize;
+            }
+            hits * (row.len() / SAMPLE) > 16 * n
+        },
+    )
 }
 
 /// The smallest value whose probability is at least `least`. Probabilities do not fall where values rise, so bisection over the numbers

@@ -20,12 +20,15 @@ impl<T: Element> Sample<'_, T> {
 
     /// Outputs of a list.
     #[inline(always)]
-    pub(super) fn finish_list_outputs(&mut self, n: usize) {
+    pub(super) fn finish_list_outputs<S: Simd>(&mut self, s: S, n: usize) {
         let fill = self.fill();
         let List { values, indices } = &self.work.list;
         let (values, indices) = (&values[..n], &indices[..n]);
         if let Some(filtered) = &mut self.filtered {
-            filtered.fill(fill);
+            s.vectorize(
+                #[inline(always)]
+                || filtered.fill(fill),
+            );
             for &index in indices {
                 filtered[index as usize] = self.row[index as usize].as_();
             }
@@ -43,7 +46,7 @@ impl<T: Element> Sample<'_, T> {
     /// Outputs and choice of a list; `None` stands for the first maximum.
     #[inline(always)]
     pub(super) fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
-        self.finish_list_outputs(n);
+        self.finish_list_outputs(s, n);
         let List { values, indices } = &self.work.list;
         match self.noise {
             Noise::None => None,

@@ -1,5 +1,6 @@
 //! The choice among probabilities: the first maximum of `pr / noise`, an exponential race.
 
+use super::blocks::count;
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
@@ -100,35 +101,51 @@ struct Lead {
     second: f32,
 }
 
-/// The winner's place among weights that are probabilities but for a common divisor of 1 to 2^20, if no such divisor can change it: if no
-/// other score comes near. A multiplication tells who could come near, so there are few divisions.
+/// Whether a race can be decided among weights that are not yet divided by their sum: where noise could be tiny, so could the weights that
+/// win, and then the division may leave them few bits.
 #[inline(always)]
-pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, mut weight: impl FnMut(Span) -> S::F32) -> Option<usize> {
-    // Where noise could be tiny, so could the weights that win, and then a division may leave them few bits.
+fn forgives_division(noise: &Noise<'_>) -> bool {
     match *noise {
-        Noise::Given { eps, .. } if eps >= 1e-20 => {}
-        Noise::Drawn { .. } => {}
-        _ => return None,
+        Noise::Given { eps, .. } => eps >= 1e-20,
+        Noise::Drawn { .. } => true,
+        Noise::None => false,
     }
-    let mut lead = Lead { place: 0, best: -1.0, second: -1.0 };
-    vectors(
-        n,
-        #[inline(always)]
-        |span| {
-            let (e, noise) = (weight(span), noise.at(s, span));
-            if let Some((mut hits, scores)) = lead.hits(s, e, noise, span.len) {
-                while hits != 0 {
-                    let lane = hits.trailing_zeros() as usize;
-                    hits &= hits - 1;
-                    lead.meets(span.at + lane, scores[lane]);
-                }
-            }
-        },
-    );
+}
+
+/// The winner's place among weights that are probabilities but for a common divisor of 1 to 2^20, if no such divisor can change it: if no
+/// other score comes near.
+#[inline(always)]
+pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, weight: impl FnMut(Span) -> S::F32) -> Option<usize> {
+    if !forgives_division(noise) {
+        return None;
+    }
+    let mut lead = Lead::NOBODY;
+    lead.race(s, n, 0, noise, weight);
     lead.certain()
 }
 
 impl Lead {
+    const NOBODY: Lead = Lead { place: 0, best: -1.0, second: -1.0 };
+
+    /// Lets `n` places from `start` on race. A multiplication tells who could come near the lead, so there are few divisions.
+    #[inline(always)]
+    fn race<S: Simd>(&mut self, s: S, n: usize, start: usize, noise: &Noise<'_>, mut weight: impl FnMut(Span) -> S::F32) {
+        vectors(
+            n,
+            #[inline(always)]
+            |span| {
+                let (e, noise) = (weight(span), noise.at(s, Span { at: start + span.at, ..span }));
+                if let Some((mut hits, scores)) = self.hits(s, e, noise, span.len) {
+                    while hits != 0 {
+                        let lane = hits.trailing_zeros() as usize;
+                        hits &= hits - 1;
+                        self.meets(start + span.at + lane, scores[lane]);
+                    }
+                }
+            },
+        );
+    }
+
     /// The lanes that come near the lead, and all scores.
     #[inline(always)]
     fn hits<S: Simd>(&self, s: S, e: S::F32, noise: S::F32, len: usize) -> Option<(u16, [f32; 16])> {
@@ -141,9 +158,23 @@ impl Lead {
         Some((hits, scores))
     }
 
-    /// Lets the entries of a list race with the numbers of their indices, which count from `start` and are of one turn.
+    /// Lets the entries of a list, in index order, race with the numbers of their indices.
     #[inline(never)]
-    fn draw<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], start: usize, numbers: &Exponential, first: u64) {
+    fn draw<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], numbers: &Exponential, first: u64) {
+        let mut from = 0;
+        while from < indices.len() {
+            let (index, rest) = (indices[from], &indices[from..]);
+            let element = first + index as u64;
+            let end = index as u64 + numbers.left_in_turn(element);
+            let n = rest.partition_point(|&index| (index as u64) < end);
+            self.draw_turn(s, &weights[from..][..n], &rest[..n], numbers, first, element);
+            from += n;
+        }
+    }
+
+    /// [`Lead::draw`] where all have the turn of `element`.
+    #[inline(never)]
+    fn draw_turn<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], numbers: &Exponential, first: u64, element: u64) {
         s.vectorize(
             #[inline(always)]
             || {
@@ -152,7 +183,8 @@ impl Lead {
                     let spans = [Span { at, len: 16.min(n - at) }, Span { at: n.min(at + 16), len: 16.min(n - n.min(at + 16)) }];
                     let uniform = numbers.uniform(
                         s,
-                        first + start as u64,
+                        first,
+                        element,
                         spans.map(
                             #[inline(always)]
                             |span| span.load_i32(s, indices),
@@ -169,11 +201,29 @@ impl Lead {
                             while hits != 0 {
                                 let lane = hits.trailing_zeros() as usize;
                                 hits &= hits - 1;
-                                self.meets(start + indices[span.at + lane] as usize, scores[lane]);
+                                self.meets(indices[span.at + lane] as usize, scores[lane]);
                             }
                         }
                     }
                 }
+            },
+        )
+    }
+
+    /// [`Lead::race`] of a list of weights.
+    #[inline(never)]
+    fn race_list<S: Simd>(&mut self, s: S, weights: &[f32], start: usize, noise: &Noise<'_>) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                self.race(
+                    s,
+                    weights.len(),
+                    start,
+                    noise,
+                    #[inline(always)]
+                    |span| span.load(s, weights, 0.0),
+                )
             },
         )
     }
@@ -194,20 +244,14 @@ impl Lead {
 }
 
 /// [`certain_place`] of a list of weights.
-#[inline(never)]
+#[inline(always)]
 pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<usize> {
-    s.vectorize(
-        #[inline(always)]
-        || {
-            certain_place(
-                s,
-                weights.len(),
-                noise,
-                #[inline(always)]
-                |span| span.load(s, weights, 0.0),
-            )
-        },
-    )
+    if !forgives_division(noise) {
+        return None;
+    }
+    let mut lead = Lead::NOBODY;
+    lead.race_list(s, weights, 0, noise);
+    lead.certain()
 }
 
 /// [`certain_place`] in a row that no stage touched.
@@ -228,8 +272,8 @@ pub fn certain_race_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, noise: &
     )
 }
 
-/// [`certain_race_row`] with drawn noise: elements that lose even with the smallest number are left out. The sorted list holds the `k`
-/// largest, of which one gives the bar.
+/// [`certain_race_row`] with drawn noise: elements that lose even with the smallest number are left out. The list holds the `n` largest,
+/// nearly, in index order, of which one gives the bar.
 #[inline(always)]
 pub fn certain_draw_row<S: Simd, T: Element>(
     s: S,
@@ -237,37 +281,63 @@ pub fn certain_draw_row<S: Simd, T: Element>(
     max: f32,
     (numbers, first): (Exponential, u64),
     list: &mut List<'_>,
-    k: usize,
+    n: usize,
 ) -> Option<usize> {
     let weights = Weights::Shifted { max };
-    weights.apply(s, &mut list.values[..k]);
-    let mut bar = 0.0;
-    for (weight, &index) in list.values[..k].iter().zip(&list.indices[..k]) {
-        let score = weight / numbers.least(s, first + index as u64, 1);
-        bar = if score > bar { score } else { bar };
-    }
+    weights.apply(s, &mut list.values[..n]);
+    let mut lead = Lead::NOBODY;
+    lead.draw(s, &list.values[..n], &list.indices[..n], &numbers, first);
+    let bar = lead.best;
     // Slack for the roundings of the bound, of exp and of its argument.
     let least = libm::log(f64::from(bar) * f64::from(SMALLEST)) - 1e-3;
     let bound = (f64::from(max) + least - 1e-6 * libm::fabs(f64::from(max))) as f32;
-    let mut lead = Lead { place: 0, best: bar * NEAR * NEAR, second: -1.0 };
-    let mut at = 0;
-    while at < row.len() {
-        let left = numbers.left_in_turn(first + at as u64);
-        let end = if left < (row.len() - at) as u64 { at + left as usize } else { row.len() };
-        pieces(
-            s,
-            &row[at..end],
-            Above::from(bound),
-            list,
-            #[inline(always)]
-            |list, n| {
-                weights.apply(s, &mut list.values[..n]);
-                lead.draw(s, &list.values[..n], &list.indices[..n], at, &numbers, first);
-            },
-        );
-        at = end;
-    }
+    let mut lead = Lead { best: bar * NEAR * NEAR, ..Lead::NOBODY };
+    pieces(
+        s,
+        row,
+        Above::from(bound),
+        list,
+        #[inline(always)]
+        |list, n| {
+            weights.apply(s, &mut list.values[..n]);
+            lead.draw(s, &list.values[..n], &list.indices[..n], &numbers, first);
+        },
+    );
     lead.certain()
+}
+
+/// [`certain_place`] among the elements of a row that reach `least`, by place in index order; the index of the winner. `None` also where
+/// an element reaches `least` but not `sure`.
+#[inline(always)]
+pub fn certain_race_above<S: Simd, T: Element>(
+    s: S,
+    row: &[T],
+    max: f32,
+    (least, sure): (f32, f32),
+    noise: &Noise<'_>,
+    list: &mut List<'_>,
+) -> Option<usize> {
+    let weights = Weights::Shifted { max };
+    let (mut lead, mut token, mut places, mut certain) = (Lead::NOBODY, 0, 0, forgives_division(noise));
+    pieces(
+        s,
+        row,
+        Above::from(least),
+        list,
+        #[inline(always)]
+        |list, n| {
+            certain = certain && count(s, &list.values[..n], sure) == n;
+            if certain {
+                weights.apply(s, &mut list.values[..n]);
+                lead.race_list(s, &list.values[..n], places, noise);
+                if lead.place >= places {
+                    token = list.indices[lead.place - places] as usize;
+                }
+                places += n;
+            }
+        },
+    );
+    lead.certain().filter(|_| certain).map(|_| token)
 }
 
 /// The winner's place in a list of probabilities, and its score.

@@ -248,7 +248,7 @@ impl<T: Element> Ranks<'_, T> {
         if n == 0 {
             return;
         }
-        if n <= FEW && n + 16 <= list.values.len() {
+        if n <= FEW && n + 16 <= list.values.len() / 2 {
             let n = collect(s, self.row, part, list);
             list.sort(s, n);
             self.weights.apply(s, &mut list.values[..n]);

@@ -7,9 +7,9 @@
 use super::blocks::{BLOCK, block_maxima, half_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
 use super::mass::cut;
-use super::min_p::{certain_min_p, min_p_bound};
+use super::min_p::{min_p_bound, reaches_often, surroundings};
 use super::nucleus::{Front, Nucleus, Row, top_p};
-use super::race::{Noise, certain_draw_row, certain_race, certain_race_row};
+use super::race::{Noise, certain_draw_row, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, gather, top_k, top_k_above, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -58,7 +58,7 @@ pub struct Workspace<'a> {
 }
 
 /// The block of a top-k that is large for its row.
-const SMALL: usize = 16;
+const SMALL: usize = 32;
 /// Rows longer than this have blocks enough for every top-k.
 const LONG: usize = 1 << 18;
 
@@ -162,7 +162,7 @@ impl<T: Element> Sample<'_, T> {
     /// Whether top-k asks for smaller blocks: a bound is only as good as there are maxima above the k-th.
     #[inline(always)]
     fn few_blocks<const BLOCK: usize>(&self) -> bool {
-        self.stages.k > self.row.len() / (4 * BLOCK) && self.row.len() <= LONG
+        self.stages.k > self.row.len() / (2 * BLOCK) && self.row.len() <= LONG
     }
 
     /// The row by way of its block maxima.
@@ -255,7 +255,7 @@ impl<T: Element> Sample<'_, T> {
         };
         let token = indices[place] as usize;
         if self.filtered.is_some() {
-            self.finish_list_outputs(most);
+            self.finish_list_outputs(s, most);
         }
         (place < least).then_some(token)
     }
@@ -263,14 +263,33 @@ impl<T: Element> Sample<'_, T> {
     #[inline(always)]
     fn certain_min_p<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
         let Workspace { list, maxima } = &mut self.work;
-        let n = certain_min_p::<S, T, BLOCK>(s, self.row, self.stages.min_p, max, maxima, list)?;
+        let (row, sure) = (self.row, surroundings(self.stages.min_p, max)?);
+        let blocks = row.len().div_ceil(BLOCK);
+        let (n, at) = match reaches_often(s, row, sure.0, list.values.len() / 2) {
+            true => (0, 0),
+            false => gather::<S, T, BLOCK>(s, row, maxima, sure.0, 0, list, 0),
+        };
+        if at < blocks {
+            if matches!(self.noise, Noise::None) {
+                return None;
+            }
+            let token = certain_race_above(s, row, max, sure, &self.noise, list)?;
+            let fill = self.fill();
+            if let Some(filtered) = &mut self.filtered {
+                Above::from(sure.0).copy(s, row, fill, filtered);
+            }
+            return Some(token);
+        }
+        if list.values[..n].iter().any(|&v| v < sure.1) {
+            return None;
+        }
         Weights::Shifted { max }.apply(s, &mut list.values[..n]);
         let token = match self.noise {
-            Noise::None => first_of::<S, T, BLOCK>(s, self.row, maxima, max),
+            Noise::None => first_of::<S, T, BLOCK>(s, row, maxima, max),
             noise => list.indices[certain_race(s, &list.values[..n], &noise)?] as usize,
         };
         if self.filtered.is_some() {
-            self.finish_list_outputs(n);
+            self.finish_list_outputs(s, n);
         }
         Some(token)
     }
@@ -281,9 +300,10 @@ impl<T: Element> Sample<'_, T> {
             return None;
         }
         if let Noise::Drawn { numbers, first } = self.noise {
-            let (k, Workspace { list, maxima }) = (self.row.len().min(64), &mut self.work);
-            top_k::<S, T, BLOCK>(s, self.row, k, maxima, list);
-            return certain_draw_row(s, self.row, max, (numbers, first), list, k);
+            let (k, Workspace { list, maxima }) = (self.row.len().min(256), &mut self.work);
+            let least = top_k_bound::<S, BLOCK>(s, self.row.len(), k, maxima, list);
+            let (n, _) = gather::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
+            return certain_draw_row(s, self.row, max, (numbers, first), list, n);
         }
         certain_race_row(s, self.row, max, &self.noise)
     }

@@ -12,7 +12,7 @@ use super::first_max::Summary;
 use super::key::{ascending_to_value, clean_one, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
-use super::{lanes, vectors};
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -65,13 +65,10 @@ impl List<'_> {
         bound
     }
 
-    /// Sorts the first `n`. What lies behind, up to the next power of two, is lost.
+    /// Sorts the first `n`, at most half of the list, which are in index order. What lies behind is lost.
     #[inline(always)]
     pub fn sort<S: Simd>(&mut self, s: S, n: usize) {
-        let all = n.next_power_of_two().max(16);
-        self.values[n..all].fill(f32::NEG_INFINITY);
-        self.indices[n..all].fill(i32::MAX);
-        sort(s, &mut self.values[..all], &mut self.indices[..all], n);
+        sort(s, self.values, self.indices, n);
     }
 }
 
@@ -100,6 +97,48 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     (found, at)
 }
 
+/// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to a
+/// multiple of `STEP`, at least one; returns how many there are. That many at once, so that how often the loop runs is mostly foreseen.
+#[inline(always)]
+fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) -> usize {
+    let n = word.count_ones() as usize;
+    for to in to.as_chunks_mut::<STEP>().0 {
+        for to in to {
+            *to = base as i32 + word.trailing_zeros() as i32;
+            word &= word.wrapping_sub(1);
+        }
+        if word == 0 {
+            break;
+        }
+    }
+    n
+}
+
+/// A bit for each of up to 64 values that reaches `bound`. A NaN counts as -inf.
+#[inline(always)]
+fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
+    let mut hits = 0;
+    vectors(
+        values.len(),
+        #[inline(always)]
+        |span| {
+            let v = s.max(span.load(s, values, T::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
+            let inside = (1u64 << span.len) - 1;
+            hits |= (u64::from(s.mask_bits(s.le(s.splat(bound), v))) & inside) << span.at;
+        },
+    );
+    hits
+}
+
+/// Appends the indices of the values of a block that reach `bound` to the first `n`; returns how many there are then.
+#[inline(always)]
+fn append<S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: f32, indices: &mut [i32], mut n: usize) -> usize {
+    for (i, part) in block.chunks(64).enumerate() {
+        n += positions::<4>(reached(s, part, bound), start + 64 * i, &mut indices[n..]);
+    }
+    n
+}
+
 /// The indices of [`gather`].
 #[inline(never)]
 fn find<S: Simd, T: Element, const BLOCK: usize>(
@@ -109,42 +148,31 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
     bound: f32,
     from: usize,
     list: &mut List<'_>,
-    mut n: usize,
+    n: usize,
 ) -> (usize, usize) {
+    /// Blocks that are looked through at once: their number is in doubt, and a doubt costs more than a block.
+    const GROUP: usize = 512;
     s.vectorize(
         #[inline(always)]
         || {
-            let blocks = row.len().div_ceil(BLOCK);
-            for first in (from..blocks).step_by(64) {
-                let tops = &maxima[first..blocks.min(first + 64)];
-                // A bit for each block with something to find.
-                let mut hits = 0;
-                vectors(
-                    tops.len(),
-                    #[inline(always)]
-                    |span| {
-                        let hit = s.le(s.splat(bound), span.load(s, tops, f32::NAN));
-                        hits |= u64::from(s.mask_bits(hit)) << span.at;
-                    },
-                );
-                while hits != 0 {
-                    let block = first + hits.trailing_zeros() as usize;
-                    hits &= hits - 1;
-                    if n + BLOCK > list.values.len() {
-                        return (n, block);
+            let (bound, blocks, mut n) = (bound, row.len().div_ceil(BLOCK), n);
+            let indices = &mut *list.indices;
+            let mut hits = [0; GROUP + 8];
+            for first in (from..blocks).step_by(GROUP) {
+                let mut found = 0;
+                for (i, tops) in maxima[first..blocks.min(first + GROUP)].chunks(64).enumerate() {
+                    found += positions::<8>(reached(s, tops, bound), first + 64 * i, &mut hits[found..]);
+                }
+                for &block in &hits[..found] {
+                    let start = block as usize * BLOCK;
+                    if n + BLOCK + 8 > indices.len() {
+                        return (n, block as usize);
                     }
-                    let start = block * BLOCK;
-                    let elements = &row[start..row.len().min(start + BLOCK)];
-                    vectors(
-                        elements.len(),
-                        #[inline(always)]
-                        |span| {
-                            let v = s.max(span.load(s, elements, T::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
-                            let m = Above::from(bound).mask(s, v, span.len);
-                            let numbers = s.add_i32(lanes(s), s.splat_i32((start + span.at) as i32));
-                            n += s.compress(m, numbers, list.indices[n..].first_chunk_mut::<16>().expect("room"));
-                        },
-                    );
+                    // Most blocks are whole.
+                    n = match row[start..].first_chunk::<BLOCK>() {
+                        Some(whole) => append(s, whole, start, bound, indices, n),
+                        None => append(s, &row[start..], start, bound, indices, n),
+                    };
                 }
             }
             (n, blocks)

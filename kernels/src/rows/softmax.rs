@@ -4,6 +4,7 @@
 //! the row is searched afterwards. A row that holds probabilities needs none of this.
 
 use super::key::clean;
+use super::mass::clamp;
 use super::{Span, row_sum, vectors};
 use crate::element::Element;
 use crate::math::exp_or_zero;
@@ -96,6 +97,22 @@ impl Weights {
                 s.select(nothing, s.splat(0.0), s.add(v, s.splat(0.0)))
             }
         }
+    }
+
+    /// [`Weights::of`] bounded to [0,1], without a division: exact down to 2^-60, less than 2^-59 below that.
+    #[inline(always)]
+    pub fn bounded<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
+        let Weights::Softmax { max, sum } = *self else {
+            return clamp(s, self.of(s, v));
+        };
+        // A quotient that is off by less than two units, and two times its remainder, of which the second is exact: that rounds
+        // correctly with a reciprocal that does (Markstein).
+        let (e, divisor, reciprocal) = (weight(s, v, max), s.splat(-sum), s.splat(1.0 / sum));
+        let mut quotient = s.mul(e, reciprocal);
+        for _ in 0..2 {
+            quotient = s.fma(s.fma(quotient, divisor, e), reciprocal, quotient);
+        }
+        quotient
     }
 
     /// The probabilities of the elements of a row under a span.

@@ -6,7 +6,7 @@
 
 use super::blocks::{count, range};
 use super::key::{ascending_to_value, clean, value_to_ascending};
-use super::mass::{ONE, Total, bounded, clamp, cut, mass, stays, total};
+use super::mass::{ONE, Total, bounded, cut, mass, stays, total};
 use super::select::{List, next_above};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -138,7 +138,7 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
                 |Span { at, len }| {
                     let v = clean(s, Span { at, len }.load(s, row, T::NEG_INFINITY));
                     let higher = s.lt(most, v);
-                    let pr = clamp(s, weights.of(s, v));
+                    let pr = weights.bounded(s, v);
                     above.add(s, s.select(higher, pr, s.splat(0.0)));
                     top = s.max(s.select(higher, lowest, v), top);
                     let m = s.differ(Above::from(least).mask(s, v, len), higher);
@@ -155,6 +155,9 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
     )
 }
 
+/// Elements of a sample: its weight up to a value is off by 1 % then and now.
+const SAMPLE: usize = 2048;
+
 /// A window that a sample of the row suggests: where its weights reach p, give or take a little.
 #[inline(never)]
 fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut List<'_>) -> (f32, f32) {
@@ -164,7 +167,7 @@ fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut 
             let vectors = row.len() / 16;
             let half = list.values.len() / 2;
             let (values, e) = list.values.split_at_mut(half);
-            let taken = vectors.min(half / 16);
+            let taken = vectors.min(half / 16).min(SAMPLE / 16);
             for i in 0..taken {
                 let v = Span { at: (i * vectors / taken) * 16, len: 16 }.load(s, row, T::NEG_INFINITY);
                 Span { at: 16 * i, len: 16 }.store(s, clean(s, v), values);
@@ -183,8 +186,8 @@ impl Question<'_> {
         e.copy_from_slice(values);
         self.weights.apply(s, e);
         let part = (f64::from(self.p) - self.before as f64 / ONE) as f32 / self.whole;
-        let least = if part < 0.98 { quantile(s, values, e, part * 1.015) } else { f32::NEG_INFINITY };
-        (least, quantile(s, values, e, part * 0.985).max(least))
+        let least = if part < 0.98 { quantile(s, values, e, part * 1.02) } else { f32::NEG_INFINITY };
+        (least, quantile(s, values, e, part * 0.98).max(least))
     }
 }
 

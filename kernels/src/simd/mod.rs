@@ -160,8 +160,10 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn shl<const N: u32>(self, a: Self::I32) -> Self::I32;
     /// `a >> N`, zeros shifted in.
     fn shr<const N: u32>(self, a: Self::I32) -> Self::I32;
-    /// The high and the low halves of `a * b`, as unsigned numbers.
-    fn mul_wide(self, a: Self::I32, b: u32) -> (Self::I32, Self::I32);
+    /// `a * b` of the even lanes, as unsigned numbers: the low half in the even lane, the high half in the odd one behind it.
+    fn mul_even(self, a: Self::I32, b: u32) -> Self::I32;
+    /// The smaller, as signed numbers.
+    fn min_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// The larger, as signed numbers.
     fn max_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// The larger of both halves of each lane, as signed numbers of 16 bits.

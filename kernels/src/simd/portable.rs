@@ -208,6 +208,10 @@ impl Simd for Portable {
         cast(cast::<_, wide::u32x16>(a) >> N)
     }
     #[inline(always)]
+    fn min_i32(self, a: i32x16, b: i32x16) -> i32x16 {
+        a.min(b)
+    }
+    #[inline(always)]
     fn max_i32(self, a: i32x16, b: i32x16) -> i32x16 {
         a.max(b)
     }
@@ -251,13 +255,13 @@ impl Simd for Portable {
         n
     }
     #[inline(never)]
-    fn mul_wide(self, a: i32x16, b: u32) -> (i32x16, i32x16) {
-        let (mut low, mut high): ([i32; 16], [i32; 16]) = (cast(a), [0; 16]);
-        for i in 0..16 {
-            let product = u64::from(low[i] as u32) * u64::from(b);
-            (high[i], low[i]) = ((product >> 32) as i32, product as i32);
+    fn mul_even(self, a: i32x16, b: u32) -> i32x16 {
+        let mut a: [i32; 16] = cast(a);
+        for pair in a.as_chunks_mut::<2>().0 {
+            let product = u64::from(pair[0] as u32) * u64::from(b);
+            *pair = [product as i32, (product >> 32) as i32];
         }
-        (cast(high), cast(low))
+        cast(a)
     }
     #[inline(never)]
     fn pairs<const D: usize>(self, a: f32x16, b: f32x16) -> (f32x16, f32x16) {

@@ -245,18 +245,12 @@ impl<const DOT: bool> Simd for Token<DOT> {
         a.map(right)
     }
     #[inline(always)]
-    fn mul_wide(self, a: I, b: u32) -> (I, I) {
-        let (mut high, mut low) = (a, a);
-        for i in 0..4 {
-            hw!({
-                let a = vreinterpretq_u32_s32(a[i]);
-                let first = vreinterpretq_u32_u64(vmull_n_u32(vget_low_u32(a), b));
-                let last = vreinterpretq_u32_u64(vmull_high_n_u32(a, b));
-                low[i] = vreinterpretq_s32_u32(vuzp1q_u32(first, last));
-                high[i] = vreinterpretq_s32_u32(vuzp2q_u32(first, last));
-            });
-        }
-        (high, low)
+    fn mul_even(self, a: I, b: u32) -> I {
+        a.map(|a| hw!(vreinterpretq_s32_u64(vmull_n_u32(vmovn_u64(vreinterpretq_u64_s32(a)), b))))
+    }
+    #[inline(always)]
+    fn min_i32(self, a: I, b: I) -> I {
+        four!(vminq_s32, a, b)
     }
     #[inline(always)]
     fn max_i32(self, a: I, b: I) -> I {

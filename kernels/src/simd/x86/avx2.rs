@@ -284,12 +284,12 @@ impl Simd for Avx2 {
         both!(_mm256_srl_epi32, a, n)
     }
     #[inline(always)]
-    fn mul_wide(self, a: I, b: u32) -> (I, I) {
-        let b = hw!(_mm256_set1_epi64x(b.into()));
-        let (even, odd) = (both!(_mm256_mul_epu32, a, [b; 2]), both!(_mm256_srli_epi64::<32>, a));
-        let odd = both!(_mm256_mul_epu32, odd, [b; 2]);
-        let (even_high, odd_low) = (both!(_mm256_srli_epi64::<32>, even), both!(_mm256_slli_epi64::<32>, odd));
-        (both!(_mm256_blend_epi32::<0xAA>, even_high, odd), both!(_mm256_blend_epi32::<0xAA>, even, odd_low))
+    fn mul_even(self, a: I, b: u32) -> I {
+        both!(_mm256_mul_epu32, a, [hw!(_mm256_set1_epi64x(b.into())); 2])
+    }
+    #[inline(always)]
+    fn min_i32(self, a: I, b: I) -> I {
+        both!(_mm256_min_epi32, a, b)
     }
     #[inline(always)]
     fn max_i32(self, a: I, b: I) -> I {

@@ -255,13 +255,12 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_srli_epi32::<N>(a))
     }
     #[inline(always)]
-    fn mul_wide(self, a: __m512i, b: u32) -> (__m512i, __m512i) {
-        hw!({
-            let b = _mm512_set1_epi64(b.into());
-            let (even, odd) = (_mm512_mul_epu32(a, b), _mm512_mul_epu32(_mm512_srli_epi64::<32>(a), b));
-            let high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64::<32>(even), odd);
-            (high, _mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64::<32>(odd)))
-        })
+    fn mul_even(self, a: __m512i, b: u32) -> __m512i {
+        hw!(_mm512_mul_epu32(a, _mm512_set1_epi64(b.into())))
+    }
+    #[inline(always)]
+    fn min_i32(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_min_epi32(a, b))
     }
     #[inline(always)]
     fn max_i32(self, a: __m512i, b: __m512i) -> __m512i {
