@@ -27,10 +27,10 @@ const NEAR: [f32; 4] = [8.0, 9.0, 10.0, 12.0];
 
 /// What top-p keeps of a row.
 pub enum Nucleus {
-    /// The first entries of the list, sorted, with the weights that their probabilities come from.
-    List(usize, Weights),
+    /// The first entries of the list, sorted.
+    List(usize),
     /// More than a list takes.
-    Above(Above, Weights),
+    Above(Above),
 }
 
 /// The sum of the probabilities of a row, nearly.
@@ -178,21 +178,21 @@ impl<T: Element> Row<'_, T> {
     }
 }
 
-/// What top-p keeps of a row, 0 < p < 1. The maxima are its block maxima. `front` is what is known of it, if something is; then
-/// the list is sorted.
+/// What top-p keeps of a row, 0 < p < 1, with these weights. The maxima are its block maxima. `front` is what is known of it, if
+/// something is; then the list is sorted.
 #[inline(always)]
 pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     asked: Row<'_, T>,
-    is_logits: bool,
+    weights: Weights,
     front: Option<Front>,
     list: &mut List<'_>,
 ) -> Nucleus {
     let Row { row, p, max, maxima } = asked;
-    let weights = Weights::of_row(s, row, max, is_logits);
+    let is_logits = !matches!(weights, Weights::Given);
     if let Some(Front { most, .. }) = front {
         let (_, e) = list.weigh(s, most, &weights);
-        return Nucleus::List(cut(e, 0, p), weights);
+        return Nucleus::List(cut(e, 0, p));
     }
     if !is_logits {
         let k = row.len().min(FIRST);
@@ -200,7 +200,7 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
         weights.apply(s, &mut list.values[..k]);
         let n = cut(&list.values[..k], 0, p);
         if n < k || k == row.len() {
-            return Nucleus::List(n, weights);
+            return Nucleus::List(n);
         }
     }
     let whole = whole(s, row, &weights);
@@ -214,9 +214,9 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
             break;
         }
         if let Some(n) = list.nucleus(s, found, found == row.len(), &weights, p) {
-            return Nucleus::List(n, weights);
+            return Nucleus::List(n);
         }
     }
     let asked = Question { weights: &weights, p, before: 0, whole: whole as f32 };
-    Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL), weights)
+    Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL))
 }

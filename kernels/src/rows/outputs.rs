@@ -18,17 +18,19 @@ impl<T: Element> Sample<'_, T> {
         if self.stages.is_logits { f32::NEG_INFINITY } else { 0.0 }
     }
 
-    /// Outputs of a list.
+    /// Outputs of a list; `filled` says that the filtered copy has its fill.
     #[inline(always)]
-    pub(super) fn finish_list_outputs<S: Simd>(&mut self, s: S, n: usize) {
+    pub(super) fn finish_list_outputs<S: Simd>(&mut self, s: S, n: usize, filled: bool) {
         let fill = self.fill();
         let List { values, indices } = &self.work.list;
         let (values, indices) = (&values[..n], &indices[..n]);
         if let Some(filtered) = &mut self.filtered {
-            s.vectorize(
-                #[inline(always)]
-                || filtered.fill(fill),
-            );
+            if !filled {
+                s.vectorize(
+                    #[inline(always)]
+                    || filtered.fill(fill),
+                );
+            }
             for &index in indices {
                 filtered[index as usize] = self.row[index as usize].as_();
             }
@@ -45,8 +47,8 @@ impl<T: Element> Sample<'_, T> {
 
     /// Outputs and choice of a list; `None` stands for the first maximum.
     #[inline(always)]
-    pub(super) fn finish_list<S: Simd>(&mut self, s: S, n: usize) -> Option<usize> {
-        self.finish_list_outputs(s, n);
+    pub(super) fn finish_list<S: Simd>(&mut self, s: S, n: usize, filled: bool) -> Option<usize> {
+        self.finish_list_outputs(s, n, filled);
         let List { values, indices } = &self.work.list;
         match self.noise {
             Noise::None => None,

@@ -98,6 +98,8 @@ pub struct Choice {
 enum Kept {
     /// The first entries of the list in the workspace; its values are already weights.
     List(usize),
+    /// The same, and the filtered copy has its fill.
+    Filled(usize),
     /// The survivors in index order.
     Row(Above, Weights),
     /// The survivors in sorted order.
@@ -111,7 +113,10 @@ impl<T: Element> Kernel for Sample<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {
-        self.choose::<S, BLOCK>(s)
+        match size_of::<T>() {
+            2 => self.choose::<S, { 2 * BLOCK }>(s),
+            _ => self.choose::<S, BLOCK>(s),
+        }
     }
 }
 
@@ -191,7 +196,8 @@ impl<T: Element> Sample<'_, T> {
         };
         let kept = self.keep::<S, BLOCK>(s, summary.max, front, half.is_some());
         let token = match kept {
-            Kept::List(n) => self.finish_list(s, n),
+            Kept::List(n) => self.finish_list(s, n, false),
+            Kept::Filled(n) => self.finish_list(s, n, true),
             Kept::Row(above, weights) => self.finish_row(s, above, &weights),
             Kept::Sorted(above, weights) => self.finish_sorted(s, above, weights),
         };
@@ -255,7 +261,7 @@ impl<T: Element> Sample<'_, T> {
         };
         let token = indices[place] as usize;
         if self.filtered.is_some() {
-            self.finish_list_outputs(s, most);
+            self.finish_list_outputs(s, most, false);
         }
         (place < least).then_some(token)
     }
@@ -289,7 +295,7 @@ impl<T: Element> Sample<'_, T> {
             noise => list.indices[certain_race(s, &list.values[..n], &noise)?] as usize,
         };
         if self.filtered.is_some() {
-            self.finish_list_outputs(s, n);
+            self.finish_list_outputs(s, n, false);
         }
         Some(token)
     }
@@ -315,6 +321,7 @@ impl<T: Element> Sample<'_, T> {
         let (row, few_blocks) = (self.row, self.few_blocks::<BLOCK>());
         let Workspace { list, maxima } = &mut self.work;
         let nucleus = p > 0.0 && p < 1.0;
+        let mut of_list: fn(usize) -> Kept = Kept::List;
         let (mut n, weights);
         if p <= 0.0 {
             list.values[0] = if is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
@@ -335,9 +342,16 @@ impl<T: Element> Sample<'_, T> {
             weights.apply(s, &mut list.values[..k]);
             n = if nucleus { cut(&list.values[..k], 0, p) } else { k };
         } else if nucleus {
-            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, is_logits, front, list) {
-                Nucleus::List(found, of) => (n, weights) = (found, of),
-                Nucleus::Above(above, weights) => return self.flat_min_p(s, above, weights, max),
+            weights = match &mut self.filtered {
+                Some(copy) if is_logits && max < f32::MAX => {
+                    of_list = Kept::Filled;
+                    Weights::of_row_and_fill(s, row, max, copy)
+                }
+                _ => Weights::of_row(s, row, max, is_logits),
+            };
+            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, weights, front, list) {
+                Nucleus::List(found) => n = found,
+                Nucleus::Above(above) => return self.flat_min_p(s, above, weights, max),
             }
             weights.apply(s, &mut list.values[..n]);
         } else {
@@ -360,7 +374,7 @@ impl<T: Element> Sample<'_, T> {
             return Kept::List(found);
         }
         if min_p >= 1.0 {
-            return Kept::List(1);
+            return of_list(1);
         }
         let top = list.values[0];
         if min_p > 0.0 && top >= 0.0 {
@@ -376,7 +390,7 @@ impl<T: Element> Sample<'_, T> {
             }
             n = low;
         }
-        Kept::List(n)
+        of_list(n)
     }
 
     /// Min-p after a nucleus that is no list.

@@ -121,14 +121,15 @@ impl<T: Element> SampleV1<'_, T> {
     fn nucleus<S: Simd>(&mut self, s: S, max: f32) -> usize {
         let Workspace { list, maxima } = &mut self.work;
         block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
-        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, true, None, list);
-        let (above, first, n) = match found {
-            Nucleus::List(n, first) => {
+        let first = Weights::of_row(s, self.row, max, true);
+        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, first, None, list);
+        let (above, n) = match found {
+            Nucleus::List(n) => {
                 let last = list.values[n - 1];
                 let ties = list.values[..n].iter().rev().take_while(|&&x| x == last).count();
-                (Above { value: last, ties }, first, n)
+                (Above { value: last, ties }, n)
             }
-            Nucleus::Above(above, first) => (above, first, 0),
+            Nucleus::Above(above) => (above, 0),
         };
         self.copy(s, above);
         if matches!(self.noise, Noise::None) {

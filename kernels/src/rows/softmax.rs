@@ -36,7 +36,34 @@ fn weight<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
     exp_or_zero(s, s.sub(s.min(max, v), max))
 }
 
+/// `exp(v - max)` where nothing is above `max`.
+#[inline(always)]
+fn below<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
+    exp_or_zero(s, s.sub(v, s.splat(max)))
+}
+
 impl Weights {
+    /// [`Weights::of_row`] of logits that are all below +inf, and a `copy`, as long as the row, of nothing but -inf: its memory is fetched
+    /// while exponentials are computed.
+    #[inline(never)]
+    pub fn of_row_and_fill<S: Simd, T: Element>(s: S, row: &[T], max: f32, copy: &mut [f32]) -> Weights {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let sum = row_sum(
+                    s,
+                    row.len(),
+                    #[inline(always)]
+                    |span| {
+                        span.store(s, s.splat(f32::NEG_INFINITY), copy);
+                        below(s, span.load(s, row, T::NEG_INFINITY), max)
+                    },
+                );
+                Weights::Softmax { max, sum: sum as f32 }
+            },
+        )
+    }
+
     /// Of a whole row with a finite maximum.
     #[inline(never)]
     pub fn of_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, is_logits: bool) -> Weights {
@@ -52,7 +79,7 @@ impl Weights {
                         s,
                         row.len(),
                         #[inline(always)]
-                        |span| exp_or_zero(s, s.sub(span.load(s, row, T::NEG_INFINITY), s.splat(max))),
+                        |span| below(s, span.load(s, row, T::NEG_INFINITY), max),
                     ),
                     false => row_sum(
                         s,
