@@ -17,7 +17,8 @@ pub(crate) enum Job<'a, B: Target = Processor> {
 }
 
 impl<B: Target> Job<'_, B> {
-    /// Answers, for the operation whose arguments were made from the struct.
+    /// Answers, for the operation whose arguments were made from the struct. Inline, so that they are not moved once more.
+    #[inline(always)]
     pub fn answer<C>(self, call: C) -> Result<(), Error>
     where
         B: Run<C>,

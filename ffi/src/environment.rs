@@ -1,22 +1,30 @@
 //! The floating-point environment of whoever calls. A program built with `-ffast-math` runs with flush-to-zero on, and others with
 //! another rounding mode: either would change results.
 
-/// The default environment, until dropped; then the caller's again.
+/// The default environment, until dropped; then the caller's again. Where the caller has the default, which most have, nothing is written:
+/// that would take longer than the reading.
 pub(crate) struct Environment {
-    callers: Word,
+    /// Unless it is the default.
+    callers: Option<Word>,
 }
 
 impl Environment {
+    #[inline]
     pub fn enter() -> Environment {
-        let callers = read();
-        write(DEFAULT);
+        let callers = Some(read()).filter(|&word| word & CONTROL != DEFAULT);
+        if callers.is_some() {
+            write(DEFAULT);
+        }
         Environment { callers }
     }
 }
 
 impl Drop for Environment {
+    #[inline]
     fn drop(&mut self) {
-        write(self.callers);
+        if let Some(callers) = self.callers {
+            write(callers);
+        }
     }
 }
 
@@ -26,6 +34,9 @@ mod register {
 
     /// All exceptions masked, round to nearest even, neither FTZ nor DAZ.
     pub(super) const DEFAULT: Word = 0x1F80;
+
+    /// All but what tells of exceptions in the past.
+    pub(super) const CONTROL: Word = !0x3F;
 
     #[inline]
     pub(super) fn read() -> Word {
@@ -50,6 +61,9 @@ mod register {
     /// No traps, round to nearest even, no flush to zero, NaNs propagate.
     pub(super) const DEFAULT: Word = 0;
 
+    /// All of it: FPSR tells of exceptions.
+    pub(super) const CONTROL: Word = !0;
+
     #[inline]
     pub(super) fn read() -> Word {
         let word;
@@ -67,13 +81,17 @@ mod register {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod register {
-    pub(super) type Word = ();
+    pub(super) type Word = u32;
 
-    pub(super) const DEFAULT: Word = ();
+    pub(super) const DEFAULT: Word = 0;
 
-    pub(super) fn read() -> Word {}
+    pub(super) const CONTROL: Word = 0;
+
+    pub(super) fn read() -> Word {
+        DEFAULT
+    }
 
     pub(super) fn write(_: Word) {}
 }
 
-use register::{DEFAULT, Word, read, write};
+use register::{CONTROL, DEFAULT, Word, read, write};

@@ -211,6 +211,7 @@ pub(crate) use per_float;
 
 impl tk_tensor {
     /// The dimensions, of a tensor of that dtype.
+    #[inline]
     fn dims<T: Dtype>(&self, name: &'static str) -> Result<Dims, Error> {
         if self.dtype != T::CODE {
             return Err(unexpected(name, T::NAME, dtype(name, Some(self))?));
