@@ -306,7 +306,8 @@ impl<T: Element> Sample<'_, T> {
             return None;
         }
         if let Noise::Drawn { numbers, first } = self.noise {
-            let (k, Workspace { list, maxima }) = (self.row.len().min(256), &mut self.work);
+            // As many as blocks can tell of.
+            let (k, Workspace { list, maxima }) = ((self.row.len() / (4 * BLOCK)).clamp(1, 256), &mut self.work);
             let least = top_k_bound::<S, BLOCK>(s, self.row.len(), k, maxima, list);
             let (n, _) = gather::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
             return certain_draw_row(s, self.row, max, (numbers, first), list, n);

@@ -233,7 +233,8 @@ pub struct TopK<'a, T, const BLOCK: usize = 64> {
     pub k: usize,
     /// As long as [`maxima_len`] of the row.
     pub maxima: &'a mut [f32],
-    /// As long as [`list_len`] of the row, or shorter but with room for k and a block. The first k indices are the answer.
+    /// As long as [`list_len`] of the row, or shorter but with room for twice k as a power of two, for 32, and for k, a block and 8. The
+    /// first k indices are the answer.
     pub list: List<'a>,
 }
 
@@ -244,6 +245,7 @@ impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> Summary {
         debug_assert!(self.maxima.len() >= maxima_len(self.row.len(), BLOCK));
+        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + BLOCK + 8));
         let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.maxima, true);
         top_k::<S, T, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         summary
