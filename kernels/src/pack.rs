@@ -276,22 +276,6 @@ pub fn quantize_columns(
     pack_columns(panels, sums, k, n, |i, column| quantize(weight(i, column), scales[column]));
 }
 
-/// Packs neighbouring columns of int8 weights that lie row by row.
-pub struct PackStrip<'a> {
-    /// From the first element of the strip.
-    pub data: &'a [i8],
-    /// Elements from row to row.
-    pub pitch: usize,
-    /// Rows.
-    pub k: usize,
-    /// Columns.
-    pub n: usize,
-    /// [`panel_vectors`]`(k)` for each 16 columns.
-    pub panels: &'a mut [[i8; 64]],
-    /// One for each 16 columns.
-    pub sums: &'a mut [[i8; 64]],
-}
-
 /// Column sums of the first `sums.len()` panels.
 pub struct ColumnSums<'a> {
     /// The panels; their own sums are not looked at.
@@ -306,7 +290,7 @@ impl Kernel for ColumnSums<'_> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
-        let one = one(s);
+        let one = ones(s);
         for (p, sums) in self.sums.iter_mut().enumerate() {
             *sums = column_sums(s, one, self.panels.panel(p));
         }
@@ -315,7 +299,7 @@ impl Kernel for ColumnSums<'_> {
 
 /// The sums of the columns of a panel, in four chains.
 #[inline(always)]
-fn column_sums<S: Dot>(s: S, one: S::X, panel: &[[i8; 64]]) -> [i8; 64] {
+pub(crate) fn column_sums<S: Dot>(s: S, one: S::X, panel: &[[i8; 64]]) -> [i8; 64] {
     let mut chains = [s.splat_i32(0); 4];
     for four in panel.as_chunks::<4>().0 {
         for c in 0..4 {
@@ -329,55 +313,10 @@ fn column_sums<S: Dot>(s: S, one: S::X, panel: &[[i8; 64]]) -> [i8; 64] {
 
 /// Activations that count as 1: a token may add something of its own for each weight, which [`Dot::start`] takes back elsewhere.
 #[inline(always)]
-fn one<S: Dot>(s: S) -> S::X {
+pub(crate) fn ones<S: Dot>(s: S) -> S::X {
     let mut lanes = [0; 16];
     s.store_i32(s.start(s.splat_i32(1)), &mut lanes);
     s.splat_quad(&s.pack_quad([(1 + lanes[0]) as i8; 4]))
-}
-
-/// Rows of a strip between a request and its use.
-const AHEAD: usize = 32;
-
-impl Kernel for PackStrip<'_> {
-    type Output = ();
-    compiled_here!();
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) {
-        let PackStrip { data, pitch, k, n, panels, sums } = self;
-        let vectors = panel_vectors(k);
-        let full = n / 16;
-        let one = one(s);
-        for q in 0..vectors {
-            let rows = (4 * q).min(k)..(4 * q + 4).min(k);
-            for row in rows.clone().map(|row| row + AHEAD).filter(|&row| row < k) {
-                for line in data[row * pitch..][..n].as_chunks::<64>().0 {
-                    s.prefetch(line);
-                }
-            }
-            if rows.len() == 4 {
-                let mut four: [&[[i8; 16]]; 4] = [&[]; 4];
-                for i in 0..4 {
-                    four[i] = &data[(4 * q + i) * pitch..][..n].as_chunks::<16>().0[..full];
-                }
-                for (p, panel) in panels.chunks_exact_mut(vectors).take(full).enumerate() {
-                    s.interleave([&four[0][p], &four[1][p], &four[2][p], &four[3][p]], &mut panel[q]);
-                }
-            }
-            let left = if rows.len() == 4 { full..n.div_ceil(16) } else { 0..n.div_ceil(16) };
-            for p in left {
-                let (mut four, columns) = ([[0; 16]; 4], (n - 16 * p).min(16));
-                for (i, row) in rows.clone().enumerate() {
-                    four[i][..columns].copy_from_slice(&data[row * pitch + 16 * p..][..columns]);
-                }
-                s.interleave([&four[0], &four[1], &four[2], &four[3]], &mut panels[p * vectors + q]);
-            }
-        }
-        // A panel was just written: adding its columns up reads the nearest caches.
-        for (panel, sums) in panels.chunks_exact(vectors).zip(sums) {
-            *sums = column_sums(s, one, panel);
-        }
-    }
 }
 
 fn write_header(out: &mut [i8], sizes: Sizes, source: Source) {

@@ -3,9 +3,12 @@
 mod common;
 use common::{Random, levels};
 use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::pack::{HEADER, PackStrip, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
+use tilekern_kernels::pack::{HEADER, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
-use tilekern_kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, Sink, Tiled, row_words};
+use tilekern_kernels::tiles::{
+    Activations, MATMUL_WORDS, Matmul, MatmulRows, PackRows, PackStrip, PackedRows, Sink, Tiled, UNPACKED_WORDS, WeightRows,
+    row_words,
+};
 
 struct Case {
     m: usize,
@@ -118,8 +121,51 @@ fn rows_are_packed_as_columns_are() {
         pack_columns(&mut panels, &mut sums, k, n, |i, j| w[i * pitch + j]);
         for level in levels() {
             let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
-            level.run(PackStrip { data: &w, pitch, k, n, panels: &mut found, sums: &mut found_sums });
+            let weights = WeightRows { data: &w, pitch, stripe: 32, k, n };
+            level.run(PackStrip { weights, first: 0, panels: &mut found, sums: &mut found_sums });
             assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch}");
+        }
+    }
+}
+
+#[test]
+fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
+    let mut random = Random(46);
+    for (m, k, n, first, end) in [
+        (1, 1, 1usize, 0, 1),
+        (3, 70, 33, 0, 3),
+        (7, 256, 64, 0, 4),
+        (65, 320, 96, 2, 6),
+        (130, 515, 130, 0, 9),
+        (140, 64, 592, 0, 37),
+    ] {
+        let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
+        let w: Vec<i8> = (0..k * n).map(|_| random.int8()).collect();
+        let stripes: Vec<i8> = (0..k * n.next_multiple_of(32))
+            .map(|at| (at / 32 / k * 32 + at % 32, at / 32 % k))
+            .map(|(j, i)| if j < n { w[i * n + j] } else { 7 })
+            .collect();
+        let rows =
+            [WeightRows { data: &w, pitch: n, stripe: 32, k, n }, WeightRows { data: &stripes, pitch: 32, stripe: 32 * k, k, n }];
+        for level in levels() {
+            let mut packed = vec![u64::MAX / 5; m * row_words(k).unwrap()];
+            level.run(PackRows { x: Activations { data: &x, stride: k, rows: m }, k, words: &mut packed });
+            for weights in rows {
+                let mut out = vec![None; m * n];
+                let sink: Sink<'_> = &mut |finished| {
+                    finished.each(|row, panel, sums| {
+                        for (column, &sum) in (16 * panel..n).zip(sums) {
+                            assert_eq!(out[row * n + column].replace(sum), None, "written twice");
+                        }
+                    });
+                };
+                let words = &mut vec![u64::MAX / 3; UNPACKED_WORDS];
+                level.run(MatmulRows { x: PackedRows::new(&packed, k, m), weights, panels: first..end, words, sink });
+                for (at, found) in out.into_iter().enumerate() {
+                    let sum = || int8_dot(&x[at / n * k..][..k], |i| w[i * n + at % n]);
+                    assert_eq!(found, (16 * first..16 * end).contains(&(at % n)).then(sum), "{level:?} {m}x{k}x{n} at {at}");
+                }
+            }
         }
     }
 }

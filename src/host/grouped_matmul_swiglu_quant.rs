@@ -7,7 +7,7 @@ use super::Host;
 use super::activations::{RowSlots, chunk_rows};
 use super::half_products::{self, HalfProducts, WIDTH};
 use super::quant_matmul::{Offset, Target, store_integers, task_columns};
-use super::weight::{Weight, plan_stage};
+use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::{Backend, Run};
 use crate::error::{Error, Value};
 use crate::ops::{Bias, ChannelScale, GroupedMatmulSwigluQuant, GroupedScale, GroupedSizes, GroupedWeight};
@@ -18,7 +18,7 @@ use core::alloc::Layout;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{GroupScale, GroupSwigluQuant, Quantiser, SwigluQuant};
-use tilekern_kernels::tiles::{MATMUL_WORDS, Matmul, PackedRows, Sink};
+use tilekern_kernels::tiles::PackedRows;
 
 /// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
 const SUMS: usize = 1 << 21;
@@ -49,7 +49,7 @@ pub(super) fn plan(workers: usize, d: GroupedSizes, format: i32) -> Result<(Plan
     let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
     let slots = Slots {
         rows: RowSlots::plan(&mut plan, workers, if d.scales.is_none() { rows } else { 1 }, d.k)?,
-        words: plan.each(workers, MATMUL_WORDS)?,
+        words: plan.each(workers, product_words(format))?,
         stage: plan_stage(&mut plan, workers, format, d.weight())?,
         segments: plan.slot(rows)?,
         sums: plan.slot(rows.checked_mul(d.n).ok_or_else(too_large)?)?,
@@ -147,7 +147,7 @@ impl<P: ParallelFor> Host<P> {
         let outputs = (call.output, Column(call.output_scale), call.output_offset.map(Column));
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
         chunks(&list, counts, d.m, capacity(d), segments, |first, segments, count| {
-            let product = GroupedProduct { host: self, d, format: call.weight_format, weight, segments, own: &own };
+            let product = GroupedProduct { host: self, d, weight, segments, own: &own };
             let all = first..first + count;
             match d.scales {
                 None => {
@@ -197,7 +197,6 @@ impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
 struct GroupedProduct<'a, P> {
     host: &'a Host<P>,
     d: GroupedSizes,
-    format: i32,
     weight: Weight<'a>,
     segments: &'a [Segment],
     own: &'a (PerWorker<'a, u64>, PerWorker<'a, [i8; 64]>),
@@ -208,12 +207,12 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     fn sums(&self, x: PackedRows<'_>, sums: &TensorMut<'_, i32>) {
         let (level, d) = (self.host.level, self.d.weight());
         let longest = self.segments.iter().map(|[_, first, end]| end - first).max().unwrap_or(1);
-        let columns = task_columns(longest, d, self.format);
+        let columns = task_columns(longest, d, &self.weight, level);
         parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
-            let strip = self.weight.strip(level, expert, block.columns.clone(), d, stage);
-            let (x, offset) = (x.range(block.rows.clone()), Offset { row: block.rows.start, panel: strip.first });
-            let sink: Sink<'_> = &mut |sums| store_integers(sums, Target { block: &mut block, offset }, None);
-            level.run(Matmul { x, weights: strip.panels, panels: strip.range, words, sink });
+            let (x, part, row) = (x.range(block.rows.clone()), (expert, block.columns.clone(), d), block.rows.start);
+            self.weight.multiply(level, x, part, (words, stage), |sums, panel| {
+                store_integers(sums, Target { block: &mut block, offset: Offset { row, panel } }, None);
+            });
         });
     }
 

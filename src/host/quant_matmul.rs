@@ -2,19 +2,19 @@
 
 use super::Host;
 use super::activations::{RowSlots, chunk_rows};
-use super::weight::{Weight, plan_stage, strip_columns};
+use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
-use crate::ops::{Bias, ChannelScale, FORMAT_PACKED, Product, Product3, QuantMatmul, WeightSizes};
+use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, WeightSizes};
 use crate::parallel::{self, Block, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
-use tilekern_kernels::dispatch::Kernel;
+use tilekern_kernels::dispatch::{Kernel, Level};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias};
 use tilekern_kernels::simd::Dot;
-use tilekern_kernels::tiles::{Finished, MATMUL_WORDS, Matmul, PackedRows, Sink};
+use tilekern_kernels::tiles::{Finished, PackedRows};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
@@ -32,7 +32,7 @@ pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Sl
     let mut plan = Plan::new();
     let slots = Slots {
         rows: RowSlots::plan(&mut plan, workers, chunk_rows(d.m, d.k), d.k)?,
-        words: plan.each(workers, MATMUL_WORDS)?,
+        words: plan.each(workers, product_words(format))?,
         stage: plan_stage(&mut plan, workers, format, d.weight())?,
         weight_scale: plan.slot(d.n)?,
         bias: plan.slot(d.n)?,
@@ -42,10 +42,10 @@ pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Sl
 }
 
 /// Columns of a task over `rows` rows.
-pub(super) fn task_columns(rows: usize, d: WeightSizes, format: i32) -> usize {
-    match format {
-        FORMAT_PACKED => (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(64),
-        _ => strip_columns(d.k),
+pub(super) fn task_columns(rows: usize, d: WeightSizes, weight: &Weight<'_>, level: Level) -> usize {
+    match weight {
+        Weight::Packed(_) => (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(64),
+        _ => weight.task_columns(level, d.k),
     }
 }
 
@@ -89,7 +89,7 @@ impl<P: ParallelFor> Host<P> {
         let level = self.level;
         for first in (0..d.m).step_by(rows) {
             let x = chunk.pack(self.level, &self.pool, &call.x, first..d.m.min(first + rows));
-            let chunk = Chunk { host: self, d: d.weight(), format: call.weight_format, weight, x, first, own: &own };
+            let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own };
             match &call.out {
                 Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
                 Product::F16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
@@ -118,7 +118,6 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
 struct Chunk<'a, P> {
     host: &'a Host<P>,
     d: WeightSizes,
-    format: i32,
     weight: Weight<'a>,
     x: PackedRows<'a>,
     first: usize,
@@ -129,12 +128,12 @@ impl<P: ParallelFor> Chunk<'_, P> {
     /// The columns over the pool; `finish` takes sums, and the block of the output that they belong to.
     fn run<'t, T: Copy + Send + Sync>(&self, out: &'t TensorMut<'t, T>, finish: impl Fn(Finished<'_>, Target<'_, 't, T>) + Sync) {
         let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
-        let columns = task_columns(rows.len(), self.d, self.format);
+        let columns = task_columns(rows.len(), self.d, &self.weight, level);
         parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |mut block, (words, stage)| {
-            let strip = self.weight.strip(level, 0, block.columns.clone(), self.d, stage);
-            let offset = Offset { row: rows.start, panel: strip.first };
-            let sink: Sink<'_> = &mut |sums| finish(sums, Target { block: &mut block, offset });
-            level.run(Matmul { x: self.x, weights: strip.panels, panels: strip.range, words, sink });
+            let part = (0, block.columns.clone(), self.d);
+            self.weight.multiply(level, self.x, part, (words, stage), |sums, panel| {
+                finish(sums, Target { block: &mut block, offset: Offset { row: rows.start, panel } });
+            });
         });
     }
 }

@@ -5,8 +5,11 @@ use crate::ops::{FORMAT_NZ, FORMAT_PACKED, WeightSizes, packed_header};
 use crate::scratch::{Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
 use core::ops::Range;
-use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::pack::{self, PackStrip, Packed, Panels, Source, panel_vectors};
+use tilekern_kernels::dispatch::{Isa, Level};
+use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
+use tilekern_kernels::tiles::{
+    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows,
+};
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache while the rows pass.
 const STRIP: usize = 1 << 20;
@@ -71,6 +74,28 @@ impl<'a> Weight<'a> {
         }
     }
 
+    /// Whether a product packs the weights itself. A unit for tiles takes whole panels.
+    fn packed_on_the_way(&self, level: Level) -> bool {
+        matches!(self, Weight::Rows { .. } | Weight::Stripes(_)) && level.isa() != Isa::Avx512Amx
+    }
+
+    /// Columns of a task, if the weights are not packed.
+    pub fn task_columns(&self, level: Level, k: usize) -> usize {
+        if self.packed_on_the_way(level) { STRIP_COLUMNS } else { strip_columns(k) }
+    }
+
+    /// An expert whose weights lie row by row.
+    fn rows(&self, expert: usize, d: WeightSizes) -> Option<WeightRows<'a>> {
+        let (k, n) = (d.k, d.n);
+        match *self {
+            Weight::Rows { data, expert: stride, pitch } => {
+                Some(WeightRows { data: &data[expert * stride..], pitch, stripe: 32, k, n })
+            }
+            Weight::Stripes(data) => Some(WeightRows { data: &data[expert * k * n..][..k * n], pitch: 32, stripe: 32 * k, k, n }),
+            _ => None,
+        }
+    }
+
     /// Packs columns of an expert, 16 to a panel.
     pub fn pack(
         &self,
@@ -92,17 +117,9 @@ impl<'a> Weight<'a> {
                     *to = bytemuck::cast(from.sums(p));
                 }
             }
-            Weight::Rows { data, expert: stride, pitch } => {
-                let data = &data[expert * stride + columns.start..];
-                level.run(PackStrip { data, pitch, k, n, panels, sums });
-            }
-            Weight::Stripes(data) => {
-                let pairs = panels.chunks_mut(2 * panel_vectors(k)).zip(sums.chunks_mut(2));
-                for (i, (panels, sums)) in pairs.enumerate() {
-                    let column = columns.start + 32 * i;
-                    let data = &data[expert * k * d.n + column / 32 * 32 * k..][..32 * k];
-                    let n = (columns.end - column).min(32);
-                    level.run(PackStrip { data, pitch: 32, k, n, panels, sums });
+            Weight::Rows { .. } | Weight::Stripes(_) => {
+                if let Some(weights) = self.rows(expert, d) {
+                    level.run(PackStrip { weights, first: columns.start / 16, panels, sums });
                 }
             }
             Weight::Strided(view) => {
@@ -133,15 +150,35 @@ impl<'a> Weight<'a> {
     where
         'a: 's,
     {
-        let first = columns.start / 16;
+        let (first, n, count) = (columns.start / 16, columns.len(), columns.len().div_ceil(16));
         if let Weight::Packed(packed) = self {
-            return Strip { panels: packed.expert(expert), range: first..columns.end.div_ceil(16), first: 0 };
+            return Strip { panels: packed.expert(expert), range: first..first + count, first: 0 };
         }
-        let (n, count) = (columns.len(), columns.len().div_ceil(16));
         let (panels, sums) = stage.split_at_mut(count * panel_vectors(d.k));
         let sums = &mut sums[..count];
         self.pack(level, expert, columns, d, panels, sums);
         Strip { panels: Panels::new(panels, sums, d.k, n), range: 0..count, first }
+    }
+
+    /// The product of some rows and columns of an expert; `sink` takes the sums, and the number of the first of all panels.
+    pub fn multiply(
+        &self,
+        level: Level,
+        x: PackedRows<'_>,
+        (expert, columns, d): (usize, Range<usize>, WeightSizes),
+        (words, stage): (&mut [u64], &mut [[i8; 64]]),
+        mut sink: impl FnMut(Finished<'_>, usize),
+    ) {
+        match self.rows(expert, d) {
+            Some(weights) if self.packed_on_the_way(level) => {
+                let panels = columns.start / 16..columns.end.div_ceil(16);
+                level.run(MatmulRows { x, weights, panels, words, sink: &mut |sums| sink(sums, 0) });
+            }
+            _ => {
+                let Strip { panels: weights, range: panels, first } = self.strip(level, expert, columns, d, stage);
+                level.run(Matmul { x, weights, panels, words, sink: &mut |sums| sink(sums, first) });
+            }
+        }
     }
 }
 
@@ -152,8 +189,8 @@ fn nibble(byte: u8, column: usize) -> i8 {
     (high as i8) >> 4
 }
 
-/// Columns that are packed at once.
-pub(super) fn strip_columns(k: usize) -> usize {
+/// Columns that are packed whole.
+fn strip_columns(k: usize) -> usize {
     (STRIP / k.next_multiple_of(64) / 64 * 64).clamp(64, 256)
 }
 
@@ -161,4 +198,9 @@ pub(super) fn strip_columns(k: usize) -> usize {
 pub(super) fn plan_stage(plan: &mut Plan, workers: usize, format: i32, d: WeightSizes) -> Result<WorkerSlot<[i8; 64]>, Error> {
     let panels = strip_columns(d.k).min(d.n.next_multiple_of(16)) / 16;
     plan.each(workers, if format == FORMAT_PACKED { 0 } else { panels * (panel_vectors(d.k) + 1) })
+}
+
+/// 64-bit words of workspace of a product.
+pub(super) fn product_words(format: i32) -> usize {
+    if format == FORMAT_PACKED { MATMUL_WORDS } else { UNPACKED_WORDS.max(MATMUL_WORDS) }
 }

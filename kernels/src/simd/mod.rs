@@ -62,12 +62,14 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn load_i8(self, a: &[i8; 16]) -> Self::I32;
     /// Writes the low byte of each lane.
     fn store_i8(self, v: Self::I32, a: &mut [i8; 16]);
-    /// Four rows of 16 bytes as 16 columns of four bytes.
+    /// Four rows of twice 32 bytes as 64 columns of four bytes.
     #[inline(always)]
-    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
-        for i in 0..16 {
-            for j in 0..4 {
-                to[4 * i + j] = rows[j][i];
+    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
+        for (part, to) in to.into_iter().enumerate() {
+            for i in 0..16 {
+                for j in 0..4 {
+                    to[4 * i + j] = rows[j][part / 2][16 * (part % 2) + i];
+                }
             }
         }
     }

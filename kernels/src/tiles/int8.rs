@@ -14,30 +14,20 @@ use crate::simd::Dot;
 const UNIT: usize = 4;
 
 /// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
-/// The lines of `ahead` are asked for on the way.
+/// On the way `ask(u, of)` is called for each `u < of`, to ask for weights that come.
 #[inline(always)]
 pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[S::Weights]; NV],
-    ahead: [&[[i8; 64]]; NV],
+    mut ask: impl FnMut(usize, usize),
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
     let units = x[0].len() / UNIT;
     let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..units]), w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
-    let lines = ahead[0].len().div_ceil(units.max(1));
-    let mut next = 0;
     for u in 0..units {
-        let end = next + lines;
-        while next < end {
-            for v in 0..NV {
-                if let Some(line) = ahead[v].get(next) {
-                    s.prefetch(line);
-                }
-            }
-            next += 1;
-        }
+        ask(u, units);
         for i in 0..UNIT {
             let mut weights = [s.load_weights(&w[0][u][i]); NV];
             for v in 1..NV {

@@ -227,8 +227,9 @@ impl Sweep<'_> {
         s.vectorize(
             #[inline(always)]
             || {
+                let zero = [s.splat_i32(0); NV];
                 let start = self.start::<S, NV>(s, panel);
-                let (rows, count) = (self.x.rows(), groups.len());
+                let count = groups.len();
                 let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
                 let mut next: [&[[i8; 64]]; NV] = [&[]; NV];
                 for v in 0..NV {
@@ -245,35 +246,80 @@ impl Sweep<'_> {
                         part[v] = &w[v][from..to];
                     }
                     let length = coming[0].len();
+                    let pass = Pass { x: self.x, groups: groups.clone(), steps: from..to };
                     let weights = s.stage(part, self.staged);
-                    for (i, group) in groups.clone().enumerate() {
-                        let mut x: [&[S::Quad]; MR] = [&[]; MR];
-                        for m in 0..MR {
-                            // Behind the last row it is repeated, and not kept.
-                            x[m] = &self.x.row::<S::Quad>((group * MR + m).min(rows - 1))[from..to];
-                        }
-                        let parked = self.parked[i * MR * NV..][..MR * NV].as_chunks_mut::<NV>().0;
-                        let mut acc = [start; MR];
-                        if from > 0 {
-                            for m in 0..MR {
+                    let start = if from == 0 { start } else { zero };
+                    pass.run::<S, MR, NV>(
+                        s,
+                        weights,
+                        start,
+                        self.parked,
+                        #[inline(always)]
+                        |i, u, units| {
+                            let lines = length * i / count..length * (i + 1) / count;
+                            let each = lines.len().div_ceil(units);
+                            for line in lines.skip(each * u).take(each) {
                                 for v in 0..NV {
-                                    acc[m][v] = s.load_i32(&parked[m][v]);
+                                    s.prefetch(&coming[v][line]);
                                 }
                             }
-                        }
-                        let mut share = coming;
-                        for v in 0..NV {
-                            share[v] = &coming[v][length * i / count..length * (i + 1) / count];
-                        }
-                        let acc = tile(s, x, weights, share, acc);
-                        for m in 0..MR {
-                            for v in 0..NV {
-                                s.store_i32(acc[m][v], &mut parked[m][v]);
-                            }
-                        }
-                    }
+                        },
+                    );
                 }
             },
         )
+    }
+}
+
+/// Groups of MR rows over a slice of the weights of some panels.
+pub(super) struct Pass<'a> {
+    pub x: PackedRows<'a>,
+    /// Which groups of all.
+    pub groups: Range<usize>,
+    /// Quads of K.
+    pub steps: Range<usize>,
+}
+
+impl Pass<'_> {
+    /// Adds the slice's products and `start` to the sums `parked[row][NV]`, which count as 0 before the first step. `ask(i, u, of)` is
+    /// called in group `i` for each `u < of`.
+    #[inline(always)]
+    pub fn run<S: Dot, const MR: usize, const NV: usize>(
+        &self,
+        s: S,
+        weights: [&[S::Weights]; NV],
+        start: [S::I32; NV],
+        parked: &mut [[i32; 16]],
+        mut ask: impl FnMut(usize, usize, usize),
+    ) {
+        for (i, group) in self.groups.clone().enumerate() {
+            let mut x: [&[S::Quad]; MR] = [&[]; MR];
+            for m in 0..MR {
+                // Behind the last row it is repeated, and not kept.
+                x[m] = &self.x.row::<S::Quad>((group * MR + m).min(self.x.rows() - 1))[self.steps.clone()];
+            }
+            let parked = parked[i * MR * NV..][..MR * NV].as_chunks_mut::<NV>().0;
+            let mut acc = [start; MR];
+            if self.steps.start > 0 {
+                for m in 0..MR {
+                    for v in 0..NV {
+                        acc[m][v] = s.add_i32(acc[m][v], s.load_i32(&parked[m][v]));
+                    }
+                }
+            }
+            let acc = tile(
+                s,
+                x,
+                weights,
+                #[inline(always)]
+                |u, units| ask(i, u, units),
+                acc,
+            );
+            for m in 0..MR {
+                for v in 0..NV {
+                    s.store_i32(acc[m][v], &mut parked[m][v]);
+                }
+            }
+        }
     }
 }

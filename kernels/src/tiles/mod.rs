@@ -7,7 +7,9 @@ mod gemv;
 mod int8;
 mod matmul;
 mod rows;
+mod unpacked;
 
 pub use attention::{Attention, KvTiled};
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use rows::{Activations, PackRows, PackedRows, row_words};
+pub use unpacked::{MatmulRows, PackStrip, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows};

@@ -148,13 +148,13 @@ fn dot_products_are_exact() {
 struct Staged<'a>(&'a [[i8; 64]; 3], [i8; 4]);
 
 impl Kernel for Staged<'_> {
-    type Output = ([[i32; 16]; 6], [i8; 64]);
+    type Output = ([[i32; 16]; 6], [[i8; 64]; 4]);
 
     /// Products with weights as they lie and staged, and an interleaved vector.
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Self::Output {
         let Staged(w, x) = self;
-        let (mut words, mut out) = ([0; 16 * 3], ([[0; 16]; 6], [0; 64]));
+        let (mut words, mut out) = ([0; 16 * 3], ([[0; 16]; 6], [[0; 64]; 4]));
         let quad = s.splat_quad(&s.pack_quad(x));
         let [staged] = s.stage([&w[..]], &mut words);
         for i in 0..3 {
@@ -162,8 +162,10 @@ impl Kernel for Staged<'_> {
             out.0[2 * i] = get_i32(s, s.dot(s.splat_i32(0), quad, s.weights(&w[i])));
             out.0[2 * i + 1] = get_i32(s, s.dot(s.splat_i32(0), quad, s.load_weights(&staged[i])));
         }
-        let rows = w[0].as_chunks::<16>().0;
-        s.interleave([&rows[0], &rows[1], &rows[2], &rows[3]], &mut out.1);
+        let rows = w.as_flattened().as_chunks::<32>().0;
+        let [a, b, c, d] = &mut out.1;
+        // Two halves of a row lie apart: the second half of each is that of the next row.
+        s.interleave([0, 1, 2, 3].map(|row| [&rows[row], &rows[row + 2]]), [a, b, c, d]);
         out
     }
 }
@@ -179,7 +181,11 @@ fn staged_weights_are_the_same_and_rows_interleave() {
             for i in 0..3 {
                 assert_eq!(sums[2 * i], sums[2 * i + 1], "{level:?}");
             }
-            assert_eq!(columns, std::array::from_fn(|at| w[0][at % 4 * 16 + at / 4]), "{level:?}");
+            let rows = w.as_flattened();
+            for (part, columns) in columns.iter().enumerate() {
+                let at = |at: usize| (at % 4 + part / 2 * 2) * 32 + part % 2 * 16 + at / 4;
+                assert_eq!(*columns, std::array::from_fn(|i| rows[at(i)]), "{level:?}");
+            }
         }
     }
 }

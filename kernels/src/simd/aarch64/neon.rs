@@ -114,12 +114,16 @@ impl<const DOT: bool> Simd for Token<DOT> {
         })
     }
     #[inline(always)]
-    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
-        hw!({
-            let [a, b, c, d] = rows;
-            let rows = int8x16x4_t(vld1q_s8(a.as_ptr()), vld1q_s8(b.as_ptr()), vld1q_s8(c.as_ptr()), vld1q_s8(d.as_ptr()));
-            vst4q_s8(to.as_mut_ptr(), rows);
-        })
+    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
+        for (part, to) in to.into_iter().enumerate() {
+            hw!({
+                let mut all = [vdupq_n_s8(0); 4];
+                for i in 0..4 {
+                    all[i] = vld1q_s8(rows[i][part / 2].as_ptr().add(16 * (part % 2)));
+                }
+                vst4q_s8(to.as_mut_ptr(), int8x16x4_t(all[0], all[1], all[2], all[3]));
+            })
+        }
     }
     #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> I {

@@ -113,18 +113,23 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
-    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
-        hw!({
-            let [a, b] = [_mm_loadu_si128(rows[0].as_ptr().cast()), _mm_loadu_si128(rows[1].as_ptr().cast())];
-            let [c, d] = [_mm_loadu_si128(rows[2].as_ptr().cast()), _mm_loadu_si128(rows[3].as_ptr().cast())];
-            let (low, low2) = (_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
-            let (high, high2) = (_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d));
-            let to = to.as_mut_ptr().cast::<__m128i>();
-            _mm_storeu_si128(to, _mm_unpacklo_epi16(low, low2));
-            _mm_storeu_si128(to.add(1), _mm_unpackhi_epi16(low, low2));
-            _mm_storeu_si128(to.add(2), _mm_unpacklo_epi16(high, high2));
-            _mm_storeu_si128(to.add(3), _mm_unpackhi_epi16(high, high2));
-        })
+    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
+        for (part, to) in to.into_iter().enumerate() {
+            hw!({
+                let mut all = [_mm_setzero_si128(); 4];
+                for i in 0..4 {
+                    all[i] = _mm_loadu_si128(rows[i][part / 2].as_ptr().cast::<__m128i>().add(part % 2));
+                }
+                let [a, b, c, d] = all;
+                let (low, low2) = (_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
+                let (high, high2) = (_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d));
+                let to = to.as_mut_ptr().cast::<__m128i>();
+                _mm_storeu_si128(to, _mm_unpacklo_epi16(low, low2));
+                _mm_storeu_si128(to.add(1), _mm_unpackhi_epi16(low, low2));
+                _mm_storeu_si128(to.add(2), _mm_unpacklo_epi16(high, high2));
+                _mm_storeu_si128(to.add(3), _mm_unpackhi_epi16(high, high2));
+            })
+        }
     }
     #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> I {

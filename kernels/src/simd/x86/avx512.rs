@@ -101,17 +101,24 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm_storeu_si128(a.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v)))
     }
     #[inline(always)]
-    fn interleave(self, rows: [&[i8; 16]; 4], to: &mut [i8; 64]) {
+    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
         hw!({
-            let all = _mm512_castsi128_si512(_mm_loadu_si128(rows[0].as_ptr().cast()));
-            let all = _mm512_inserti32x4::<1>(all, _mm_loadu_si128(rows[1].as_ptr().cast()));
-            let all = _mm512_inserti32x4::<2>(all, _mm_loadu_si128(rows[2].as_ptr().cast()));
-            let all = _mm512_inserti32x4::<3>(all, _mm_loadu_si128(rows[3].as_ptr().cast()));
-            // Four columns of each row into a lane, then its 4 x 4 bytes transposed.
+            // Four columns of each 16 into a block of 128 bits, so that unpacking leaves 16 neighbours in a register.
             let fours = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-            let bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-            let columns = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(fours, all), bytes);
-            _mm512_storeu_epi8(to.as_mut_ptr(), columns);
+            let mut all = [fours; 4];
+            for i in 0..4 {
+                let left = _mm512_castsi256_si512(_mm256_loadu_si256(rows[i][0].as_ptr().cast()));
+                let row = _mm512_inserti64x4::<1>(left, _mm256_loadu_si256(rows[i][1].as_ptr().cast()));
+                all[i] = _mm512_permutexvar_epi32(fours, row);
+            }
+            let [a, b, c, d] = all;
+            let (low, low2) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
+            let (high, high2) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
+            let [first, second, third, fourth] = to;
+            _mm512_storeu_epi8(first.as_mut_ptr(), _mm512_unpacklo_epi16(low, low2));
+            _mm512_storeu_epi8(second.as_mut_ptr(), _mm512_unpackhi_epi16(low, low2));
+            _mm512_storeu_epi8(third.as_mut_ptr(), _mm512_unpacklo_epi16(high, high2));
+            _mm512_storeu_epi8(fourth.as_mut_ptr(), _mm512_unpackhi_epi16(high, high2));
         })
     }
     #[inline(always)]
