@@ -1,7 +1,7 @@
 //! Int8 weights that lie row by row, and are packed on the way to a product.
 //!
 //! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile. What is
-//! read of a row are four lines, so that one look-up of its page serves them all. Sums wait between two slices.
+//! read of a row are eight lines, so that one look-up of its page serves them all. Sums wait between two slices.
 
 use super::matmul::{Finished, Pass, Sink};
 use super::rows::PackedRows;
