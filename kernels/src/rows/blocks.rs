@@ -32,21 +32,19 @@ fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
     let mut max = s.splat(f32::NEG_INFINITY);
     let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
     for (blocks, tops) in groups.iter().zip(full) {
-        let top = Sixteen::new(
+        let mut each = [s.splat(f32::NEG_INFINITY); 16];
+        for (top, block) in each.iter_mut().zip(blocks) {
+            for sixteen in block.as_chunks::<16>().0 {
+                // NaN not counted: it is the first argument of a maximum.
+                *top = s.max(T::load(s, sixteen), *top);
+            }
+        }
+        let top = fold(
             s,
-            // NaN not counted: it is the first argument of a maximum.
-            #[inline(always)]
-            |lane: usize| {
-                let mut top = s.splat(f32::NEG_INFINITY);
-                for sixteen in blocks[lane].as_chunks::<16>().0 {
-                    top = s.max(T::load(s, sixteen), top);
-                }
-                top
-            },
+            each,
             #[inline(always)]
             |a, b| s.max(a, b),
-        )
-        .one(0);
+        );
         max = s.max(top, max);
         s.store(top, tops);
     }
@@ -68,22 +66,22 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
             let (mut max, mut bits) = (s.splat(0.0), s.splat_i32(0));
             let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
             for (blocks, tops) in groups.iter().zip(full) {
-                let top = Sixteen::new(
+                let mut each = [s.splat(0.0); 16];
+                for (each, block) in each.iter_mut().zip(blocks) {
+                    let (pairs, _) = bytemuck::cast_slice::<T, u16>(block).as_chunks::<32>();
+                    let mut top = s.splat_i32(i32::MIN);
+                    for pairs in pairs {
+                        top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
+                    }
+                    // The upper halves.
+                    *each = s.from_bits(s.max_i16(top, s.shl::<16>(top)));
+                }
+                let top = fold(
                     s,
-                    #[inline(always)]
-                    |lane: usize| {
-                        let (pairs, _) = bytemuck::cast_slice::<T, u16>(&blocks[lane]).as_chunks::<32>();
-                        let mut top = s.splat_i32(i32::MIN);
-                        for pairs in pairs {
-                            top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
-                        }
-                        // The upper halves.
-                        s.from_bits(s.max_i16(top, s.shl::<16>(top)))
-                    },
+                    each,
                     #[inline(always)]
                     |a, b| s.from_bits(s.max_i32(s.bits(a), s.bits(b))),
-                )
-                .one(0);
+                );
                 let top = s.bits(top);
                 bits = s.max_i32(bits, top);
                 let mut halves = [0; 16];
@@ -134,39 +132,24 @@ fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
     s.load(&tops)
 }
 
-/// The maxima of 16 blocks by a tree of folds, depth first, so that few vectors are alive at a time.
-struct Sixteen<S, B, M> {
-    s: S,
-    /// 16 lanes that hold the maximum of a block.
-    block: B,
-    larger: M,
-}
-
-impl<S: Simd, B: Fn(usize) -> S::F32, M: Fn(S::F32, S::F32) -> S::F32> Sixteen<S, B, M> {
-    #[inline(always)]
-    fn new(s: S, block: B, larger: M) -> Self {
-        Sixteen { s, block, larger }
+/// The largest lane of each of 16 vectors, by a tree of folds. The vectors are made first, one after the other, since rows are
+/// prefetched best in their order.
+#[inline(always)]
+fn fold<S: Simd>(s: S, mut tops: [S::F32; 16], larger: impl Fn(S::F32, S::F32) -> S::F32) -> S::F32 {
+    for i in 0..8 {
+        let (a, b) = s.pairs::<8>(tops[i], tops[i + 8]);
+        tops[i] = larger(a, b);
     }
-    #[inline(always)]
-    fn one(&self, lane: usize) -> S::F32 {
-        let (a, b) = self.s.pairs::<1>(self.two(lane), self.two(lane + 1));
-        (self.larger)(a, b)
+    for i in 0..4 {
+        let (a, b) = s.pairs::<4>(tops[i], tops[i + 4]);
+        tops[i] = larger(a, b);
     }
-    #[inline(always)]
-    fn two(&self, lane: usize) -> S::F32 {
-        let (a, b) = self.s.pairs::<2>(self.four(lane), self.four(lane + 2));
-        (self.larger)(a, b)
+    for i in 0..2 {
+        let (a, b) = s.pairs::<2>(tops[i], tops[i + 2]);
+        tops[i] = larger(a, b);
     }
-    #[inline(always)]
-    fn four(&self, lane: usize) -> S::F32 {
-        let (a, b) = self.s.pairs::<4>(self.eight(lane), self.eight(lane + 4));
-        (self.larger)(a, b)
-    }
-    #[inline(always)]
-    fn eight(&self, lane: usize) -> S::F32 {
-        let (a, b) = self.s.pairs::<8>((self.block)(lane), (self.block)(lane + 8));
-        (self.larger)(a, b)
-    }
+    let (a, b) = s.pairs::<1>(tops[0], tops[1]);
+    larger(a, b)
 }
 
 /// How many of `values` reach `bound`.

@@ -9,10 +9,10 @@
 
 use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
 use super::first_max::Summary;
-use super::key::{ascending_to_value, clean_one, value_to_ascending};
+use super::key::{ascending_to_value, clean, clean_one, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
-use super::vectors;
+use super::{lanes, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -91,10 +91,30 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     n: usize,
 ) -> (usize, usize) {
     let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list, n);
-    for (value, &index) in list.values[n..found].iter_mut().zip(&list.indices[n..found]) {
-        *value = clean_one(row[index as usize].as_());
-    }
+    look_up(s, row, &list.indices[n..found], &mut list.values[n..found]);
     (found, at)
+}
+
+/// The cleaned values at some indices, which ascend.
+#[inline(never)]
+fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            for (values, indices) in values.chunks_mut(16).zip(indices.chunks(16)) {
+                let first = indices[0] as usize;
+                match (values.first_chunk_mut::<16>(), row[first..].first_chunk::<16>()) {
+                    // Neighbours.
+                    (Some(values), Some(row)) if indices[15] as usize == first + 15 => s.store(clean(s, T::load(s, row)), values),
+                    _ => {
+                        for (value, &index) in values.iter_mut().zip(indices) {
+                            *value = clean_one(row[index as usize].as_());
+                        }
+                    }
+                }
+            }
+        },
+    )
 }
 
 /// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to a
@@ -134,7 +154,16 @@ fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
 #[inline(always)]
 fn append<S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: f32, indices: &mut [i32], mut n: usize) -> usize {
     for (i, part) in block.chunks(64).enumerate() {
-        n += positions::<4>(reached(s, part, bound), start + 64 * i, &mut indices[n..]);
+        let (word, at) = (reached(s, part, bound), start + 64 * i);
+        n += match indices[n..].first_chunk_mut::<64>() {
+            Some(all) if word == u64::MAX => {
+                for (j, to) in all.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                    s.store_i32(s.add_i32(lanes(s), s.splat_i32((at + 16 * j) as i32)), to);
+                }
+                64
+            }
+            _ => positions::<4>(word, at, &mut indices[n..]),
+        };
     }
     n
 }
