@@ -1,7 +1,8 @@
 //! The int8 operations against what the machine can do: the bare dot instruction, and a stream over the same weights.
 //!
-//! `cargo bench --bench roofline [-- --isa NAME] [--svg FILE]`. K = N = 4096; each figure is the best of a few rounds, in which the floors
-//! take turns with the operations. Without `--bench`, as `cargo test` runs it, small sizes once.
+//! `cargo bench --bench roofline [-- --isa NAME] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the best of a few rounds, in
+//! which the floors take turns with the operation, so that all see one clock. With `--threads`, that many against one at 256 rows, the median
+//! of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -10,11 +11,29 @@ use tilekern::kernels::dispatch::{Kernel, Level};
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::kernels::simd::{Dot, TileUnit};
 use tilekern::ops::*;
-use tilekern::{Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
+use tilekern::{Host, Isa, ParallelFor, Rayon, Run, Scratch, Serial, Tensor, TensorMut};
 
 type Bytes = aligned_vec::AVec<i8>;
 
-/// Dot instructions on registers: 24 chains, or four tiles.
+/// A loop of `vpmaddwd` and `vpaddd`, twelve chains.
+#[cfg(target_arch = "x86_64")]
+macro_rules! bare_widened {
+    ($r:literal, $steps:expr) => {
+        // SAFETY: registers are all that is touched, and the token proves that there are such.
+        unsafe {
+            std::arch::asm!(
+                "2: .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11",
+                concat!("vpmaddwd ", $r, "mm12, ", $r, "mm14, ", $r, "mm15"),
+                concat!("vpaddd ", $r, "mm\\i, ", $r, "mm\\i, ", $r, "mm12"),
+                ".endr", "dec {n}", "jnz 2b", n = inout(reg) $steps => _,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
+                out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, options(nomem, nostack)
+            );
+        }
+    };
+}
+
+/// Dot instructions on registers: 24 chains, or four tiles; a multiplication and an addition where there is no such instruction.
 struct Bare<'a> {
     steps: usize,
     out: &'a mut [i32; 16],
@@ -42,6 +61,18 @@ impl Kernel for Bare<'_> {
             }
             unit.release();
             return self.steps * 4 * 2 * 16 * 16 * 64;
+        }
+        #[cfg(target_arch = "x86_64")]
+        match S::ISA {
+            Isa::Avx2 => {
+                bare_widened!("y", self.steps);
+                return self.steps * 12 * 2 * 16;
+            }
+            Isa::Avx512 => {
+                bare_widened!("z", self.steps);
+                return self.steps * 12 * 2 * 32;
+            }
+            _ => {}
         }
         let mut acc = [s.splat_i32(0); 24];
         for _ in 0..self.steps {
@@ -75,8 +106,8 @@ impl<const STREAMS: usize> Kernel for Stream<'_, STREAMS> {
     }
 }
 
-struct Setting {
-    host: Host,
+struct Setting<P> {
+    host: Host<P>,
     level: Level,
     /// K and N.
     size: usize,
@@ -100,9 +131,19 @@ fn seconds(run: &mut dyn FnMut()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-impl Setting {
-    fn new(isa: Isa, full: bool) -> Option<Setting> {
-        let (host, level) = (Host::with(isa, Serial).ok()?, Level::new(isa)?);
+/// What a machine can do, and how long something took, of the same rounds.
+#[derive(Clone, Copy)]
+struct Found {
+    time: f64,
+    /// Operations a second of the bare instruction.
+    peak: f64,
+    /// Bytes a second.
+    stream: f64,
+}
+
+impl<P: ParallelFor> Setting<P> {
+    fn new(isa: Isa, pool: P, full: bool) -> Option<Setting<P>> {
+        let (host, level) = (Host::with(isa, pool).ok()?, Level::new(isa)?);
         let (size, most, rounds) = if full { (4096, 512, 12) } else { (128, 64, 1) };
         let w = bytes(8 * size * size);
         let mut packed = aligned_vec::avec![0i8; packed_bytes(8, size, size).unwrap()];
@@ -113,34 +154,26 @@ impl Setting {
         Some(Setting { host, level, size, rounds, x: bytes(most * size), w, packed, scale: vec![1e-3; 8 * size], scratch })
     }
 
-    /// The best times of several things that take turns.
-    fn race(&self, things: &mut [&mut dyn FnMut()]) -> Vec<f64> {
-        let mut best = vec![f64::MAX; things.len()];
-        for _ in 0..self.rounds {
-            for (thing, best) in things.iter_mut().zip(&mut best) {
-                for _ in 0..if self.rounds > 1 { 4 } else { 1 } {
-                    *best = best.min(seconds(thing));
-                }
+    /// The best times of an operation and of the floors, which take turns; the stream is over the bytes of a weight.
+    fn race(&self, weight: &[i8], operation: &mut dyn FnMut()) -> Found {
+        let (mut out, mut operations) = ([0; 16], 0);
+        let one = &weight[64..self.size * self.size];
+        let lines: &[[i32; 16]] = bytemuck::cast_slice(one);
+        let mut best = [f64::MAX; 4];
+        for round in 0..4 * self.rounds {
+            best[0] = best[0].min(seconds(operation));
+            let mut bare = || operations = self.level.run(Bare { steps: black_box(20_000), out: &mut out });
+            best[1] = best[1].min(seconds(&mut bare));
+            if round % 4 == 0 {
+                best[2] = best[2].min(seconds(&mut || assert!(black_box(self.level.run(Stream::<1>(lines))) > 0)));
+                best[3] = best[3].min(seconds(&mut || assert!(black_box(self.level.run(Stream::<4>(lines))) > 0)));
             }
         }
-        best
+        Found { time: best[0], peak: operations as f64 / best[1], stream: one.len() as f64 / best[2].min(best[3]) }
     }
 
-    /// Operations and bytes a second.
-    fn floors(&self) -> (f64, f64) {
-        let (mut out, mut operations) = ([0; 16], 0);
-        let one = &self.packed[64..64 + packed_bytes(1, self.size, self.size).unwrap() - 64];
-        let lines: &[[i32; 16]] = bytemuck::cast_slice(one);
-        let times = self.race(&mut [
-            &mut || operations = self.level.run(Bare { steps: black_box(20_000), out: &mut out }),
-            &mut || assert!(black_box(self.level.run(Stream::<1>(lines))) > 0),
-            &mut || assert!(black_box(self.level.run(Stream::<4>(lines))) > 0),
-        ]);
-        (operations as f64 / times[0], one.len() as f64 / times[1].min(times[2]))
-    }
-
-    /// The time of a product of `m` rows; ND where `plain`.
-    fn product(&mut self, m: usize, k: usize, n: usize, format: i32) -> f64 {
+    /// Calls `measure` with a product of `m` rows; the result is checked afterwards.
+    fn product<R>(&self, m: usize, k: usize, n: usize, format: i32, measure: impl FnOnce(&[i8], &mut dyn FnMut()) -> R) -> R {
         let mut out = vec![0.0f32; m * n];
         let mut packed = aligned_vec::avec![0i8; packed_bytes(1, k, n).unwrap()];
         let length = packed.len();
@@ -149,7 +182,8 @@ impl Setting {
             .run(PackWeight::new(UnpackedWeight::I8(plain), TensorMut::new([length], &mut packed).unwrap()), &mut [])
             .unwrap();
         let mut scratch = self.scratch.clone();
-        let time = self.race(&mut [&mut || {
+        let bytes: &[i8] = if format == FORMAT_PACKED { &packed } else { &self.w };
+        let found = measure(bytes, &mut || {
             let weight = match format {
                 FORMAT_ND => plain,
                 FORMAT_NZ => Tensor::new([n / 32, k / 16, 16, 32], &self.w).unwrap(),
@@ -161,19 +195,19 @@ impl Setting {
             call.weight_scale = Some(ChannelScale::F32(Tensor::new([n], &self.scale).unwrap()));
             call.x_scale = Some(Tensor::new([m], &self.scale).unwrap());
             self.host.run(call, &mut scratch).unwrap();
-        }])[0];
+        });
         let sum: i32 = (0..k).map(|i| i32::from(self.x[(m - 1) * k + i]) * i32::from(plain_at(&self.w, i, n, format, k))).sum();
         assert_eq!(out[m * n - 1], sum as f32 * 1e-3 * 1e-3);
-        time
+        found
     }
 
     /// The time of the grouped product, `rows` rows for each of 8 experts.
-    fn grouped(&mut self, rows: usize) -> f64 {
+    fn grouped(&self, rows: usize) -> Found {
         let (m, size) = (8 * rows, self.size);
         let (mut y, mut scale) = (vec![0i8; m * size / 2], vec![0.0f32; m]);
         let ends: Vec<i64> = (1..9).map(|e| (e * rows) as i64).collect();
         let mut scratch = self.scratch.clone();
-        let time = self.race(&mut [&mut || {
+        let mut found = self.race(&self.packed, &mut || {
             let mut call = GroupedMatmulSwigluQuant::new(
                 Tensor::new([m, size], &self.x).unwrap(),
                 GroupedWeight::I8(Tensor::new([self.packed.len()], &self.packed).unwrap()),
@@ -185,15 +219,31 @@ impl Setting {
             );
             call.weight_format = FORMAT_PACKED;
             self.host.run(call, &mut scratch).unwrap();
-        }])[0];
+        });
+        found.time /= 8.0;
         assert!(scale.iter().all(|&scale| scale > 0.0) && y.contains(&127) | y.contains(&-127));
-        time
+        found
     }
 }
 
 /// The last column of row `i`.
 fn plain_at(w: &[i8], i: usize, n: usize, format: i32, k: usize) -> i8 {
     if format == FORMAT_NZ { w[(n / 32 - 1) * 32 * k + 32 * i + 31] } else { w[i * n + n - 1] }
+}
+
+/// Prints how much sooner `threads` threads are done than one.
+fn print_scaling(isa: Isa, threads: usize, full: bool) {
+    let Some(one) = Setting::new(isa, Serial, full) else { return };
+    let many = Setting::new(isa, Rayon::new(threads).unwrap(), full).unwrap();
+    let (size, m) = (one.size, if full { 256 } else { 64 });
+    let mut ratios = one.product(m, size, size, FORMAT_PACKED, |_, one| {
+        many.product(m, size, size, FORMAT_PACKED, |_, many| -> Vec<f64> {
+            let best = |run: &mut dyn FnMut()| (0..5).map(|_| seconds(run)).fold(f64::MAX, f64::min);
+            (0..5).map(|_| best(one) / best(many)).collect()
+        })
+    });
+    ratios.sort_by(f64::total_cmp);
+    println!("{}: M = {m}, {threads} threads {:.2} times as fast as one ({ratios:.2?})", isa.name(), ratios[2]);
 }
 
 const ROWS: [usize; 12] = [1, 2, 4, 5, 8, 16, 32, 48, 64, 128, 256, 512];
@@ -204,44 +254,52 @@ fn main() {
     let (full, only) = (arguments.iter().any(|a| a == "--bench"), after("--isa"));
     let mut curves = vec![];
     for isa in Isa::ALL.into_iter().filter(|isa| only.is_none_or(|only| only == isa.name())) {
-        let Some(mut setting) = Setting::new(isa, full) else { continue };
+        if let Some(threads) = after("--threads") {
+            print_scaling(isa, threads.parse().unwrap(), full);
+            continue;
+        }
+        let Some(mut setting) = Setting::new(isa, Serial, full) else { continue };
         if full && isa == Isa::Portable {
             setting.rounds = 2;
         }
-        let (peak, stream) = setting.floors();
-        println!("{}: dot {:.0} GOPS, stream {:.1} GB/s", isa.name(), peak / 1e9, stream / 1e9);
+        println!("{}", isa.name());
         let size = setting.size;
-        let mut curve = vec![];
-        let line = |name: &str, m: usize, time: f64| {
+        let (mut curve, mut roof) = (vec![], [0.0f64; 2]);
+        let line = |name: &str, m: usize, Found { time, peak, stream }: Found| {
             let (operations, bytes) = (2.0 * (m * size * size) as f64, (size * size) as f64);
             let (rate, floor) = (operations / time, (operations / peak).max(bytes / stream));
             println!(
-                "  {name:<24} {:8.1} us {:7.1} GOPS {:4.0} % of dot {:4.0} % of stream {:5.2} of the longer floor",
+                "  {name:<27} {:8.1} us {:7.1} GOPS {:4.1} % of dot {:4.0} {:5.1} % of stream {:4.1} {:5.2} of the longer floor",
                 time * 1e6,
                 rate / 1e9,
                 rate / peak * 100.0,
+                peak / 1e9,
                 bytes / time / stream * 100.0,
+                stream / 1e9,
                 time / floor
             );
             rate
         };
         for m in ROWS.into_iter().filter(|&m| full || m <= 64) {
-            let time = setting.product(m, size, size, FORMAT_PACKED);
-            curve.push((m, line(&format!("packed, M = {m}"), m, time)));
+            let found = setting.product(m, size, size, FORMAT_PACKED, |weight, run| setting.race(weight, run));
+            roof = [roof[0].max(found.peak), roof[1].max(found.stream)];
+            curve.push((m, line(&format!("packed, M = {m}"), m, found)));
         }
         for (name, format) in [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)] {
-            let time = setting.product(64, size, size, format);
-            line(&format!("{name}, M = 64"), 64, time);
+            line(
+                &format!("{name}, M = 64"),
+                64,
+                setting.product(64, size, size, format, |weight, run| setting.race(weight, run)),
+            );
         }
         for m in [7, 63] {
-            let time = setting.product(m, size - 1, size + 1, FORMAT_PACKED);
-            line(&format!("packed, M = {m}, K - 1, N + 1"), m, time);
+            let found = setting.product(m, size - 1, size + 1, FORMAT_PACKED, |weight, run| setting.race(weight, run));
+            line(&format!("packed, M = {m}, K - 1, N + 1"), m, found);
         }
         for (m, rows) in [(64, 64), (1, 1)].into_iter().filter(|&(m, _)| full || m == 1) {
-            let time = setting.grouped(rows) / 8.0;
-            line(&format!("grouped, {m} an expert"), m, time);
+            line(&format!("grouped, {m} an expert"), m, setting.grouped(rows));
         }
-        curves.push((isa, peak, stream, curve));
+        curves.push((isa, roof[0], roof[1], curve));
     }
     if let Some(path) = after("--svg") {
         std::fs::write(path, svg(&curves)).unwrap();

@@ -10,9 +10,10 @@ use crate::parallel::{self, Block, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
+use core::ops::Range;
 use tilekern_kernels::dispatch::{Kernel, Level};
 use tilekern_kernels::element::Element;
-use tilekern_kernels::rows::{Span, add_bias};
+use tilekern_kernels::rows::{add_bias, vectors};
 use tilekern_kernels::simd::Dot;
 use tilekern_kernels::tiles::{Finished, PackedRows};
 
@@ -152,13 +153,31 @@ pub(super) struct Target<'a, 't, T> {
 }
 
 impl<T: Copy> Target<'_, '_, T> {
-    /// The row that 16 columns belong to, those of its columns that the block has, and which of all columns they are.
+    /// The row that sums from a panel on belong to, its columns that are in the block, and which of all columns they are.
     #[inline(always)]
-    fn place(&mut self, row: usize, panel: usize) -> (usize, RowMut<'_, T>, Span, Span) {
-        let (row, panel) = (self.offset.row + row, self.offset.panel + panel);
-        let columns = &self.block.columns;
-        let span = Span { at: 16 * panel - columns.start, len: (columns.end - 16 * panel).min(16) };
-        (row, self.block.row(row), span, Span { at: 16 * panel, ..span })
+    fn place(&mut self, row: usize, panels: &Range<usize>) -> (usize, RowMut<'_, T>, Range<usize>) {
+        let (row, first) = (self.offset.row + row, 16 * (self.offset.panel + panels.start));
+        let block = self.block.columns.clone();
+        let columns = first..block.end.min(first + 16 * panels.len());
+        (row, self.block.row(row).columns(first - block.start..columns.end - block.start), columns)
+    }
+}
+
+/// Rows between a request for the lines of a row and its writing: rows of the output lie apart, and nothing else foresees them.
+const AHEAD: usize = 8;
+
+impl<T: Element> Target<'_, '_, T> {
+    /// Asks for the lines that sums of these panels will be written to.
+    #[inline(always)]
+    fn expect<S: Dot>(&mut self, s: S, row: usize, panels: &Range<usize>) {
+        if self.block.rows.contains(&(self.offset.row + row)) {
+            let (_, mut to, _) = self.place(row, panels);
+            if let Some(to) = to.as_slice() {
+                for line in bytemuck::cast_slice::<T, i8>(to).as_chunks().0 {
+                    s.prefetch(line);
+                }
+            }
+        }
     }
 }
 
@@ -183,34 +202,45 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {
-        self.sums.each(
+        let Scale { x, weight, integers, floats } = self.scale;
+        self.sums.each_row(
             #[inline(always)]
-            |row, panel, sums| {
-                let (row, mut to, span, channel) = self.to.place(row, panel);
-                let sums = s.load_i32(sums);
-                let mut value = match self.scale.integers {
-                    None => s.to_f32(sums),
-                    Some(bias) => add_bias(s, sums, channel.load_i32(s, bias)),
-                };
-                if let Some(scale) = &self.scale.x {
-                    value = s.mul(value, s.splat(scale.get(row)));
-                }
-                if let Some(scale) = self.scale.weight {
-                    value = s.mul(value, channel.load(s, scale, 0.0));
-                }
-                if let Some(bias) = self.scale.floats {
-                    value = s.add(value, channel.load(s, bias, 0.0));
-                }
-                match to.as_slice() {
-                    Some(to) => span.store(s, value, to),
-                    None => {
-                        let mut all = [T::default(); 16];
-                        T::store(s, value, &mut all);
-                        for i in 0..span.len {
-                            to.set(span.at + i, all[i]);
+            |row, sums| {
+                self.to.expect(s, row + AHEAD, &self.sums.panels);
+                let (row, mut to, columns) = self.to.place(row, &self.sums.panels);
+                let x = x.as_ref().map(|scale| s.splat(scale.get(row)));
+                let (weight, floats) = (weight.map(|scale| &scale[columns.clone()]), floats.map(|bias| &bias[columns.clone()]));
+                let integers = integers.map(|bias| &bias[columns.clone()]);
+                vectors(
+                    columns.len(),
+                    #[inline(always)]
+                    |span| {
+                        let sums = s.load_i32(&sums[span.at / 16]);
+                        let mut value = match integers {
+                            None => s.to_f32(sums),
+                            Some(bias) => add_bias(s, sums, span.load_i32(s, bias)),
+                        };
+                        if let Some(scale) = x {
+                            value = s.mul(value, scale);
                         }
-                    }
-                }
+                        if let Some(scale) = weight {
+                            value = s.mul(value, span.load(s, scale, 0.0));
+                        }
+                        if let Some(bias) = floats {
+                            value = s.add(value, span.load(s, bias, 0.0));
+                        }
+                        match to.as_slice() {
+                            Some(to) => span.store(s, value, to),
+                            None => {
+                                let mut all = [T::default(); 16];
+                                T::store(s, value, &mut all);
+                                for i in 0..span.len {
+                                    to.set(span.at + i, all[i]);
+                                }
+                            }
+                        }
+                    },
+                );
             },
         );
     }
@@ -218,13 +248,14 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
 
 /// The sums themselves, with a bias if there is one.
 pub(super) fn store_integers(sums: Finished<'_>, mut to: Target<'_, '_, i32>, bias: Option<&[i32]>) {
-    sums.each(|row, panel, sums| {
-        let (_, mut to, span, channel) = to.place(row, panel);
+    sums.each_row(|row, lanes| {
+        let (_, mut to, columns) = to.place(row, &sums.panels);
+        let lanes = &lanes.as_flattened()[..columns.len()];
         match (to.as_slice(), bias) {
-            (Some(to), None) => to[span.at..][..span.len].copy_from_slice(&sums[..span.len]),
+            (Some(to), None) => to.copy_from_slice(lanes),
             (_, bias) => {
-                for i in 0..span.len {
-                    to.set(span.at + i, sums[i].saturating_add(bias.map_or(0, |bias| bias[channel.at + i])));
+                for i in 0..lanes.len() {
+                    to.set(i, lanes[i].saturating_add(bias.map_or(0, |bias| bias[columns.start + i])));
                 }
             }
         }

@@ -290,6 +290,11 @@ pub trait Dot: Simd {
     /// Asks for a line that will be read soon.
     #[inline(always)]
     fn prefetch(self, _line: &[i8; 64]) {}
+    /// Asks for a line that will be read later: it waits in the second cache, where there is a choice.
+    #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        self.prefetch(line);
+    }
 }
 
 /// Rows of packed activations for a [`TileUnit`].
@@ -309,8 +314,14 @@ pub struct TileBlock<'a> {
 pub trait TileUnit: Copy {
     /// To be called before [`TileUnit::multiply`] with blocks of that many rows, at most 32.
     fn configure(self, rows: usize);
-    /// `to[row][v] = sum over k of x[row][k] * w[v][k]`, for one or two panels.
-    fn multiply<const NV: usize>(self, block: TileBlock<'_>, w: [&[[i8; 64]]; NV], to: &mut [[i32; 16]]);
+    /// `to[row][v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
+    fn multiply<const NV: usize>(
+        self,
+        block: TileBlock<'_>,
+        w: [&[[i8; 64]]; NV],
+        ahead: [&[[i8; 64]]; NV],
+        to: &mut [[i32; 16]],
+    );
     /// To be called after the last block.
     fn release(self);
 }
@@ -320,7 +331,13 @@ impl TileUnit for core::convert::Infallible {
     fn configure(self, _rows: usize) {
         match self {}
     }
-    fn multiply<const NV: usize>(self, _block: TileBlock<'_>, _w: [&[[i8; 64]]; NV], _to: &mut [[i32; 16]]) {
+    fn multiply<const NV: usize>(
+        self,
+        _block: TileBlock<'_>,
+        _w: [&[[i8; 64]]; NV],
+        _ahead: [&[[i8; 64]]; NV],
+        _to: &mut [[i32; 16]],
+    ) {
         match self {}
     }
     fn release(self) {

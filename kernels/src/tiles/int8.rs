@@ -1,9 +1,10 @@
 //! The int8 dot tile: MR rows by NV panels of 16 columns, in registers.
 //!
 //! Each step reads NV vectors of weights and MR quads of activations and does MR * NV dot instructions. Registers of AVX-512 VNNI at
-//! the default 6 x 4: 24 accumulators, 4 weights, 1 quad, of 32; every step 24 dots stand against 10 loads, and 24 chains of 4 to 5
-//! cycles keep two dot units busy. AVX2 has 16 registers, half of what 4 x 4 needs, and yet was fastest with it: accumulators that come
-//! from the first cache cost less than broadcasts that serve a quarter of the columns. NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
+//! 4 x 4: 16 accumulators, 4 weights, 1 quad, of 32; every step 16 dots stand against 8 loads, and 16 chains of 5 cycles keep two dot units
+//! busy. 6 x 4 does a little more for each load, and leaves more rows of its last group idle. AVX2 has 16 registers, half of what 4 x 4
+//! needs, and yet was fastest with it: accumulators that come from the first cache cost less than broadcasts that serve a quarter of the
+//! columns. NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
 //!
 //! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
 //! computing then take the longer of the two times, not their sum.

@@ -8,10 +8,10 @@
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
 use super::rows::PackedRows;
-use super::{gemv::gemv, int8::tile};
+use super::{gemv::gemv, int8::tile, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here};
 use crate::pack::Panels;
-use crate::simd::{Dot, TileUnit};
+use crate::simd::Dot;
 use core::ops::Range;
 
 /// Finished accumulators of some rows and panels.
@@ -26,14 +26,25 @@ pub struct Finished<'a> {
 }
 
 impl Finished<'_> {
+    /// Calls `put(row, sums)` for each row, with the sums of all panels.
+    #[inline(always)]
+    pub fn each_row(&self, mut put: impl FnMut(usize, &[[i32; 16]])) {
+        for (row, sums) in self.rows.clone().zip(self.sums.chunks_exact(self.panels.len())) {
+            put(row, sums);
+        }
+    }
+
     /// Calls `put(row, panel, sums)` for each row and panel.
     #[inline(always)]
     pub fn each(&self, mut put: impl FnMut(usize, usize, &[i32; 16])) {
-        for (row, sums) in self.rows.clone().zip(self.sums.chunks_exact(self.panels.len())) {
-            for (panel, sums) in self.panels.clone().zip(sums) {
-                put(row, panel, sums);
-            }
-        }
+        self.each_row(
+            #[inline(always)]
+            |row, sums| {
+                for (panel, sums) in self.panels.clone().zip(sums) {
+                    put(row, panel, sums);
+                }
+            },
+        );
     }
 }
 
@@ -44,7 +55,10 @@ pub type Sink<'a> = &'a mut dyn FnMut(Finished<'_>);
 const AREA: usize = 64;
 
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
-const PARKED: usize = 512;
+pub(super) const PARKED: usize = 512;
+
+/// Bytes of a first cache, at least: two slices of weights that are larger together do not both lie there.
+const FIRST_CACHE: usize = 48 << 10;
 
 /// Vectors of weights that are widened at once, 128 bytes each.
 const STAGED: usize = 512;
@@ -79,52 +93,17 @@ impl Kernel for Matmul<'_> {
             _ => {}
         }
         match S::ISA {
-            // Few rows: the tile that leaves fewer of them idle.
-            Isa::Avx512Vnni | Isa::Avx512Amx => match rows > 32 || rows.next_multiple_of(6) < rows.next_multiple_of(4) {
-                true => Tiled::<6, 4, 512>(self).run(s),
-                false => Tiled::<4, 4, 256>(self).run(s),
+            // Few rows: reading counts, and the tile that leaves fewer of them idle.
+            Isa::Avx512Vnni | Isa::Avx512Amx => match rows {
+                33.. => Tiled::<4, 4, 512>(self).run(s),
+                _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
+                _ => Tiled::<4, 4, 256>(self).run(s),
             },
             Isa::Avx512 => Tiled::<6, 2, 512>(self).run(s),
             Isa::Avx2 => Tiled::<4, 4, 256>(self).run(s),
             Isa::Portable => Tiled::<4, 1, 512>(self).run(s),
             Isa::Neon | Isa::NeonDot => Tiled::<4, 1, 1024>(self).run(s),
         }
-    }
-}
-
-/// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and a small product takes less
-/// than the setting up.
-#[inline(always)]
-const fn suits_unit(rows: usize, k: usize) -> bool {
-    rows >= 4 && rows * k >= 640
-}
-
-impl Matmul<'_> {
-    /// On the unit for tiles: pairs of panels by blocks of rows, whole sums at once.
-    #[inline(always)]
-    fn on_unit<U: TileUnit>(self, unit: U) {
-        let Matmul { x, weights, panels, words, sink } = self;
-        let parked: &mut [[i32; 16]] = bytemuck::cast_slice_mut(&mut words[..PARKED * 8]);
-        let mut configured = 0;
-        for panel in panels.clone().step_by(2) {
-            let count = (panels.end - panel).min(2);
-            for first in (0..x.rows()).step_by(PARKED / 2) {
-                let end = x.rows().min(first + PARKED / 2);
-                for row in (first..end).step_by(32) {
-                    let block = x.block(row..end.min(row + 32));
-                    if core::mem::replace(&mut configured, block.rows) != block.rows {
-                        unit.configure(block.rows);
-                    }
-                    let to = &mut parked[(row - first) * count..];
-                    match count {
-                        2 => unit.multiply(block, [weights.panel(panel), weights.panel(panel + 1)], to),
-                        _ => unit.multiply(block, [weights.panel(panel)], to),
-                    }
-                }
-                sink(Finished { rows: first..end, panels: panel..panel + count, sums: &parked[..(end - first) * count] });
-            }
-        }
-        unit.release();
     }
 }
 
@@ -162,12 +141,7 @@ struct Sweep<'a> {
 impl Sweep<'_> {
     /// All rows over NV panels, in equal blocks; returns NV.
     #[inline(always)]
-    fn panels<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
-        &mut self,
-        s: S,
-        panel: usize,
-        sink: &mut dyn FnMut(Finished<'_>),
-    ) -> usize {
+    fn panels<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, panel: usize, sink: Sink<'_>) -> usize {
         let rows = self.x.rows();
         let groups = rows.div_ceil(MR);
         let blocks = groups.div_ceil(PARKED / (MR * NV));
@@ -176,12 +150,11 @@ impl Sweep<'_> {
             // The weights behind these panels are asked for by the last block, also behind the range: they are what is taken next,
             // here or by the next task. The other blocks come back to the same.
             let after = if block + 1 == blocks && panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
-            let first = range.start * MR;
             match rows {
                 1 => self.stream::<S, NV>(s, panel),
                 _ => self.block::<S, MR, NV, KC>(s, panel, after, range.clone()),
             }
-            let end = rows.min(range.end * MR);
+            let (first, end) = (range.start * MR, rows.min(range.end * MR));
             sink(Finished { rows: first..end, panels: panel..panel + NV, sums: &self.parked[..(end - first) * NV] });
         }
         NV
@@ -260,7 +233,10 @@ impl Sweep<'_> {
                             let each = lines.len().div_ceil(units);
                             for line in lines.skip(each * u).take(each) {
                                 for v in 0..NV {
-                                    s.prefetch(&coming[v][line]);
+                                    match 2 * 16 * NV * KC > FIRST_CACHE {
+                                        true => s.prefetch_far(&coming[v][line]),
+                                        false => s.prefetch(&coming[v][line]),
+                                    }
                                 }
                             }
                         },

@@ -7,6 +7,7 @@ mod gemv;
 mod int8;
 mod matmul;
 mod rows;
+mod unit;
 mod unpacked;
 
 pub use attention::{Attention, KvTiled};

@@ -159,6 +159,7 @@ impl Kernel for Staged<'_> {
         let [staged] = s.stage([&w[..]], &mut words);
         for i in 0..3 {
             s.prefetch(&w[i]);
+            s.prefetch_far(&w[i]);
             out.0[2 * i] = get_i32(s, s.dot(s.splat_i32(0), quad, s.weights(&w[i])));
             out.0[2 * i + 1] = get_i32(s, s.dot(s.splat_i32(0), quad, s.load_weights(&staged[i])));
         }
@@ -208,8 +209,8 @@ impl Kernel for Tiled<'_> {
         let unit = s.tile_unit()?;
         let block = TileBlock { x, pitch: 17, rows, steps };
         unit.configure(rows);
-        unit.multiply(block, [&w[0], &w[1]], &mut two);
-        unit.multiply(block, [&w[1]], &mut one);
+        unit.multiply(block, [&w[0], &w[1]], [&w[1], &[]], &mut two);
+        unit.multiply(block, [&w[1]], [&[]], &mut one);
         unit.release();
         Some([two, one])
     }

@@ -53,11 +53,16 @@ struct Config {
     rows: [u8; 16],
 }
 
-/// The loop over K of one or two tiles of rows by one or two panels. `$lines` asks for weights that come.
+/// Bytes between a request for weights and their use: where a row of blocks comes back to them they lie in the second cache, and where it is
+/// alone the processor's own streams run further ahead.
+const NEAR: usize = 2048;
+
+/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for weights that come [`NEAR`] bytes behind these, and
+/// for its share of `ahead`.
 macro_rules! multiply {
-    ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $to:ident) => {{
+    ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident) => {{
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
-        let (first, second) = ($w[0].as_ptr(), $w[$w.len() - 1].as_ptr());
+        let lines = $ahead[0].len().div_ceil($block.steps);
         // SAFETY: the token proves the unit and `multiply` the sizes: 64 bytes of each row and 1 KiB of each panel for every step are
         // read, 16 sums for each row and panel written. A request for a line touches no memory.
         unsafe {
@@ -67,23 +72,33 @@ macro_rules! multiply {
                 $body,
                 ".set line, 0",
                 ".rept 16",
-                "prefetcht0 [{b0} + 4096 + line]",
-                "prefetcht0 [{b1} + 4096 + line]",
+                "prefetcht0 [{b0} + {near} + line]",
+                "prefetcht0 [{b1} + {near} + line]",
                 ".set line, line + 64",
                 ".endr",
+                "mov {i}, {lines}",
+                "test {i}, {i}",
+                "jz 4f",
+                "3:",
+                "prefetcht1 [{p0}]",
+                "prefetcht1 [{p1}]",
+                "add {p0}, 64",
+                "add {p1}, 64",
+                "dec {i}",
+                "jnz 3b",
+                "4:",
                 "add {a0}, 64",
                 "add {a1}, 64",
                 "add {b0}, 1024",
                 "add {b1}, 1024",
                 "dec {n}",
                 "jnz 2b",
-                "# the sums of the lower rows: {lower}",
                 $store,
-                a0 = inout(reg) x => _, a1 = inout(reg) x.wrapping_add(16 * pitch) => _,
-                b0 = inout(reg) first => _, b1 = inout(reg) second => _,
-                n = inout(reg) $block.steps => _, pa = in(reg) pitch, s = in(reg) 64usize,
-                c = in(reg) $to.as_mut_ptr(), lower = inout(reg) $to.as_mut_ptr().wrapping_add(16 * $w.len()) => _,
-                pc = in(reg) 64 * $w.len(),
+                a0 = inout(reg) x => _, a1 = inout(reg) x.wrapping_add(16 * pitch) => _, pa = in(reg) pitch,
+                b0 = inout(reg) $w[0].as_ptr() => _, b1 = inout(reg) $w[$w.len() - 1].as_ptr() => _, near = const NEAR,
+                p0 = inout(reg) $ahead[0].as_ptr() => _, p1 = inout(reg) $ahead[$w.len() - 1].as_ptr() => _,
+                lines = in(reg) lines, i = out(reg) _,
+                n = inout(reg) $block.steps => _, s = inout(reg) 64usize => _, c = in(reg) $to.as_mut_ptr(),
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack)
@@ -104,7 +119,13 @@ impl TileUnit for Amx {
     }
 
     #[inline(always)]
-    fn multiply<const NV: usize>(self, block: TileBlock<'_>, w: [&[[i8; 64]]; NV], to: &mut [[i32; 16]]) {
+    fn multiply<const NV: usize>(
+        self,
+        block: TileBlock<'_>,
+        w: [&[[i8; 64]]; NV],
+        ahead: [&[[i8; 64]]; NV],
+        to: &mut [[i32; 16]],
+    ) {
         const { assert!(NV == 1 || NV == 2) };
         let (rows, steps) = (block.rows, block.steps);
         assert!((1..=32).contains(&rows) && steps >= 1 && to.len() >= rows * NV);
@@ -118,36 +139,40 @@ impl TileUnit for Amx {
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
-                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1
-                 tilestored [{lower} + {pc}*1], tmm2; tilestored [{lower} + {pc}*1 + 64], tmm3",
+                "add {s}, 64; tilestored [{c} + {s}*1], tmm0; tilestored [{c} + {s}*1 + 64], tmm1
+                 tilestored [{c} + {s}*1 + 2048], tmm2; tilestored [{c} + {s}*1 + 2112], tmm3",
                 block,
                 w,
+                ahead,
                 to
             ),
             (true, _) => multiply!(
                 "tilezero tmm0; tilezero tmm2",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6",
-                "tilestored [{c} + {pc}*1], tmm0; tilestored [{lower} + {pc}*1], tmm2",
+                "tilestored [{c} + {s}*1], tmm0; tilestored [{c} + {s}*1 + 1024], tmm2",
                 block,
                 w,
+                ahead,
                 to
             ),
             (false, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7",
-                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1",
+                "add {s}, 64; tilestored [{c} + {s}*1], tmm0; tilestored [{c} + {s}*1 + 64], tmm1",
                 block,
                 w,
+                ahead,
                 to
             ),
             (false, _) => multiply!(
                 "tilezero tmm0",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6",
-                "tilestored [{c} + {pc}*1], tmm0",
+                "tilestored [{c} + {s}*1], tmm0",
                 block,
                 w,
+                ahead,
                 to
             ),
         }

@@ -430,6 +430,10 @@ impl Dot for Avx2 {
         hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
     }
     #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
+    }
+    #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [I; 2] {
         hw!({
             let w = [_mm256_loadu_si256(w.as_ptr().cast()), _mm256_loadu_si256(w.as_ptr().add(32).cast())];

@@ -382,6 +382,10 @@ impl Dot for Avx512Vnni {
         hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
     }
     #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
+    }
+    #[inline(always)]
     fn start(self, column_sums: __m512i) -> __m512i {
         self.sub_i32(self.splat_i32(0), self.shl::<7>(column_sums))
     }
@@ -430,6 +434,10 @@ impl Dot for Avx512 {
     #[inline(always)]
     fn prefetch(self, line: &[i8; 64]) {
         hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
+    }
+    #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
     }
     #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [__m512i; 2] {
@@ -495,6 +503,10 @@ impl Dot for Avx512Amx {
     #[inline(always)]
     fn prefetch(self, line: &[i8; 64]) {
         self.vnni().prefetch(line)
+    }
+    #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        self.vnni().prefetch_far(line)
     }
 }
 
