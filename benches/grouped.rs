@@ -5,7 +5,7 @@
 
 mod floors;
 
-use floors::{byte, operation, seconds};
+use floors::{peak, seconds, stream};
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
@@ -106,8 +106,8 @@ impl Setting {
         let (mut y, mut y_scale) = (vec![0i8; tokens * n / 2], vec![0.0f32; tokens]);
         let (mut times, mut floors) = (vec![], vec![]);
         for _ in 0..self.rounds {
-            let (operation, byte) = (operation(self.level), byte(self.level, &packed[64..]));
-            let floor = |&count: &i64| (2.0 * count as f64 * (k * n) as f64 * operation).max((k * n) as f64 * byte);
+            let (peak, stream) = (peak(self.level), stream(self.level, &packed[64..]));
+            let floor = |&count: &i64| (2.0 * count as f64 * (k * n) as f64 / peak).max((k * n) as f64 / stream);
             floors.push(counts.iter().filter(|&&count| count > 0).map(floor).sum());
             let mut call = GroupedMatmulSwigluQuant::new(
                 Tensor::new([tokens, k], &x).unwrap(),

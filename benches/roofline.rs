@@ -4,107 +4,16 @@
 //! which the floors take turns with the operation, so that all see one clock. With `--threads`, that many against one at 256 rows, the median
 //! of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
 
+mod floors;
+
+use floors::{peak, seconds, stream};
 use std::fmt::Write;
-use std::hint::black_box;
-use std::time::Instant;
-use tilekern::kernels::dispatch::{Kernel, Level};
+use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
-use tilekern::kernels::simd::{Dot, TileUnit};
 use tilekern::ops::*;
 use tilekern::{Host, Isa, ParallelFor, Rayon, Run, Scratch, Serial, Tensor, TensorMut};
 
 type Bytes = aligned_vec::AVec<i8>;
-
-/// A loop of `vpmaddwd` and `vpaddd`, twelve chains.
-#[cfg(target_arch = "x86_64")]
-macro_rules! bare_widened {
-    ($r:literal, $steps:expr) => {
-        // SAFETY: registers are all that is touched, and the token proves that there are such.
-        unsafe {
-            std::arch::asm!(
-                "2: .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11",
-                concat!("vpmaddwd ", $r, "mm12, ", $r, "mm14, ", $r, "mm15"),
-                concat!("vpaddd ", $r, "mm\\i, ", $r, "mm\\i, ", $r, "mm12"),
-                ".endr", "dec {n}", "jnz 2b", n = inout(reg) $steps => _,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
-                out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, options(nomem, nostack)
-            );
-        }
-    };
-}
-
-/// Dot instructions on registers: 24 chains, or four tiles; a multiplication and an addition where there is no such instruction.
-struct Bare<'a> {
-    steps: usize,
-    out: &'a mut [i32; 16],
-}
-
-impl Kernel for Bare<'_> {
-    /// Multiplications and additions done.
-    type Output = usize;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> usize {
-        let (quad, w) = (s.splat_quad(&s.pack_quad(black_box([1; 4]))), s.weights(&black_box([1; 64])));
-        #[cfg(target_arch = "x86_64")]
-        if let Some(unit) = s.tile_unit() {
-            unit.configure(32);
-            // SAFETY: the unit is proved and configured; registers and tiles are all that is touched.
-            unsafe {
-                std::arch::asm!(
-                    "tilezero tmm4; tilezero tmm5; tilezero tmm6; tilezero tmm7",
-                    "2: tdpbssd tmm0, tmm4, tmm6; tdpbssd tmm1, tmm4, tmm7; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
-                    "dec {n}", "jnz 2b", n = inout(reg) self.steps => _,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(nomem, nostack)
-                );
-            }
-            unit.release();
-            return self.steps * 4 * 2 * 16 * 16 * 64;
-        }
-        #[cfg(target_arch = "x86_64")]
-        match S::ISA {
-            Isa::Avx2 => {
-                bare_widened!("y", self.steps);
-                return self.steps * 12 * 2 * 16;
-            }
-            Isa::Avx512 => {
-                bare_widened!("z", self.steps);
-                return self.steps * 12 * 2 * 32;
-            }
-            _ => {}
-        }
-        let mut acc = [s.splat_i32(0); 24];
-        for _ in 0..self.steps {
-            for acc in &mut acc {
-                *acc = s.dot(*acc, quad, w);
-            }
-        }
-        s.store_i32(acc.into_iter().fold(s.splat_i32(0), |a, b| s.add_i32(a, b)), self.out);
-        2 * self.steps * 24 * 64
-    }
-}
-
-/// The maximum of `STREAMS` streams.
-struct Stream<'a, const STREAMS: usize>(&'a [[i32; 16]]);
-
-impl<const STREAMS: usize> Kernel for Stream<'_, STREAMS> {
-    type Output = i32;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> i32 {
-        let length = self.0.len() / STREAMS;
-        let mut top = [[s.splat_i32(0); 4]; STREAMS];
-        for i in 0..length / 4 {
-            for stream in 0..STREAMS {
-                for j in 0..4 {
-                    top[stream][j] = s.max_i32(top[stream][j], s.load_i32(&self.0[stream * length + 4 * i + j]));
-                }
-            }
-        }
-        s.reduce_max_i32(top.into_iter().flatten().fold(s.splat_i32(0), |a, b| s.max_i32(a, b)))
-    }
-}
 
 struct Setting<P> {
     host: Host<P>,
@@ -123,12 +32,6 @@ fn bytes(count: usize) -> Bytes {
     let mut bytes = aligned_vec::avec![0i8; count];
     bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i.wrapping_mul(2_654_435_761) >> 13) as i8);
     bytes
-}
-
-fn seconds(run: &mut dyn FnMut()) -> f64 {
-    let start = Instant::now();
-    run();
-    start.elapsed().as_secs_f64()
 }
 
 /// What a machine can do, and how long something took, of the same rounds.
@@ -156,20 +59,16 @@ impl<P: ParallelFor> Setting<P> {
 
     /// The best times of an operation and of the floors, which take turns; the stream is over the bytes of a weight.
     fn race(&self, weight: &[i8], operation: &mut dyn FnMut()) -> Found {
-        let (mut out, mut operations) = ([0; 16], 0);
         let one = &weight[64..self.size * self.size];
-        let lines: &[[i32; 16]] = bytemuck::cast_slice(one);
-        let mut best = [f64::MAX; 4];
+        let mut found = Found { time: f64::MAX, peak: 0.0, stream: 0.0 };
         for round in 0..4 * self.rounds {
-            best[0] = best[0].min(seconds(operation));
-            let mut bare = || operations = self.level.run(Bare { steps: black_box(20_000), out: &mut out });
-            best[1] = best[1].min(seconds(&mut bare));
+            found.time = found.time.min(seconds(&mut *operation));
+            found.peak = found.peak.max(peak(self.level));
             if round % 4 == 0 {
-                best[2] = best[2].min(seconds(&mut || assert!(black_box(self.level.run(Stream::<1>(lines))) > 0)));
-                best[3] = best[3].min(seconds(&mut || assert!(black_box(self.level.run(Stream::<4>(lines))) > 0)));
+                found.stream = found.stream.max(stream(self.level, one));
             }
         }
-        Found { time: best[0], peak: operations as f64 / best[1], stream: one.len() as f64 / best[2].min(best[3]) }
+        found
     }
 
     /// Calls `measure` with a product of `m` rows; the result is checked afterwards.
@@ -238,7 +137,7 @@ fn print_scaling(isa: Isa, threads: usize, full: bool) {
     let (size, m) = (one.size, if full { 256 } else { 64 });
     let mut ratios = one.product(m, size, size, FORMAT_PACKED, |_, one| {
         many.product(m, size, size, FORMAT_PACKED, |_, many| -> Vec<f64> {
-            let best = |run: &mut dyn FnMut()| (0..5).map(|_| seconds(run)).fold(f64::MAX, f64::min);
+            let best = |run: &mut dyn FnMut()| (0..5).map(|_| seconds(&mut *run)).fold(f64::MAX, f64::min);
             (0..5).map(|_| best(one) / best(many)).collect()
         })
     });

@@ -2,27 +2,78 @@
 
 use std::hint::black_box;
 use std::time::Instant;
+use tilekern::Isa;
 use tilekern::kernels::dispatch::{Kernel, Level};
-use tilekern::kernels::simd::Dot;
+use tilekern::kernels::simd::{Dot, TileUnit};
 
-/// Dot instructions on registers, 24 chains.
-struct Bare(usize);
+/// A loop of `vpmaddwd` and `vpaddd`, twelve chains.
+#[cfg(target_arch = "x86_64")]
+macro_rules! bare_widened {
+    ($r:literal, $steps:expr) => {
+        // SAFETY: registers are all that is touched, and the token proves that there are such.
+        unsafe {
+            std::arch::asm!(
+                "2: .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11",
+                concat!("vpmaddwd ", $r, "mm12, ", $r, "mm14, ", $r, "mm15"),
+                concat!("vpaddd ", $r, "mm\\i, ", $r, "mm\\i, ", $r, "mm12"),
+                ".endr", "dec {n}", "jnz 2b", n = inout(reg) $steps => _,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
+                out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, options(nomem, nostack)
+            );
+        }
+    };
+}
+
+/// Dot instructions on registers: 24 chains, or four tiles; a multiplication and an addition where there is no such instruction.
+struct Bare {
+    steps: usize,
+}
 
 impl Kernel for Bare {
-    type Output = [i32; 16];
+    /// Multiplications and additions done.
+    type Output = usize;
 
     #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> [i32; 16] {
+    fn run<S: Dot>(self, s: S) -> usize {
         let (quad, w) = (s.splat_quad(&s.pack_quad(black_box([1; 4]))), s.weights(&black_box([1; 64])));
+        #[cfg(target_arch = "x86_64")]
+        if let Some(unit) = s.tile_unit() {
+            unit.configure(32);
+            // SAFETY: the unit is proved and configured; registers and tiles are all that is touched.
+            unsafe {
+                std::arch::asm!(
+                    "tilezero tmm4; tilezero tmm5; tilezero tmm6; tilezero tmm7",
+                    "2: tdpbssd tmm0, tmm4, tmm6; tdpbssd tmm1, tmm4, tmm7; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
+                    "dec {n}", "jnz 2b", n = inout(reg) self.steps => _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(nomem, nostack)
+                );
+            }
+            unit.release();
+            return self.steps * 4 * 2 * 16 * 16 * 64;
+        }
+        #[cfg(target_arch = "x86_64")]
+        match S::ISA {
+            Isa::Avx2 => {
+                bare_widened!("y", self.steps);
+                return self.steps * 12 * 2 * 16;
+            }
+            Isa::Avx512 => {
+                bare_widened!("z", self.steps);
+                return self.steps * 12 * 2 * 32;
+            }
+            _ => {}
+        }
         let mut acc = [s.splat_i32(0); 24];
-        for _ in 0..self.0 {
+        for _ in 0..self.steps {
             for acc in &mut acc {
                 *acc = s.dot(*acc, quad, w);
             }
         }
         let mut sums = [0; 16];
         s.store_i32(acc.into_iter().fold(s.splat_i32(0), |a, b| s.add_i32(a, b)), &mut sums);
-        sums
+        assert_ne!(sums, [0; 16]);
+        2 * self.steps * 24 * 64
     }
 }
 
@@ -54,16 +105,17 @@ pub fn seconds(run: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Seconds of one operation of the bare instruction, a multiplication or an addition.
-pub fn operation(level: Level) -> f64 {
-    const STEPS: usize = 20_000;
-    seconds(|| assert_ne!(level.run(Bare(black_box(STEPS))), [0; 16])) / (2 * STEPS * 24 * 64) as f64
+/// Operations a second of the bare instruction, multiplications and additions; of this moment.
+pub fn peak(level: Level) -> f64 {
+    let mut operations = 0;
+    let time = seconds(|| operations = level.run(Bare { steps: black_box(20_000) }));
+    operations as f64 / time
 }
 
-/// Seconds of reading one byte, one stream or four, whichever is faster.
-pub fn byte(level: Level, bytes: &[i8]) -> f64 {
+/// Bytes a second that are read, in one stream or four, whichever is faster; of this moment.
+pub fn stream(level: Level, bytes: &[i8]) -> f64 {
     let lines = bytemuck::cast_slice::<i8, [i32; 16]>(&bytes[..bytes.len() / 64 * 64]);
     let one = seconds(|| assert!(black_box(level.run(Stream::<1>(lines))) > 0));
     let four = seconds(|| assert!(black_box(level.run(Stream::<4>(lines))) > 0));
-    one.min(four) / (64 * lines.len()) as f64
+    (64 * lines.len()) as f64 / one.min(four)
 }

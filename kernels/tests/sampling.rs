@@ -57,7 +57,7 @@ fn found<T: Element>(
     row: &[T],
     stages: Stages,
     noise: Noise<'_>,
-    outputs: bool,
+    [filter, middle]: [bool; 2],
     room: usize,
 ) -> Answer {
     let v = row.len();
@@ -70,8 +70,8 @@ fn found<T: Element>(
         stages,
         noise,
         nan: true,
-        filtered: outputs.then_some(&mut filtered),
-        middle: outputs.then_some(Middle { tokens: &mut tokens, probabilities: &mut probabilities }),
+        filtered: filter.then_some(&mut filtered),
+        middle: middle.then_some(Middle { tokens: &mut tokens, probabilities: &mut probabilities }),
         work: Workspace { list: List { values: &mut values, indices: &mut indices }, maxima: &mut maxima },
     });
     Answer { choice, filtered: to_bits(&filtered), tokens, probabilities: to_bits(&probabilities) }
@@ -131,8 +131,8 @@ fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, kind: 
     }
     for level in levels() {
         let found = [
-            found(|row| level.run(row), &row, stages, noise, outputs, usize::MAX),
-            found(|row| level.run(Blocked::<T, OTHER>(row)), &row, stages, noise, outputs, 2048),
+            found(|row| level.run(row), &row, stages, noise, [outputs; 2], usize::MAX),
+            found(|row| level.run(Blocked::<T, OTHER>(row)), &row, stages, noise, [outputs; 2], 2048),
         ];
         for found in found {
             assert!(found == expected, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");
@@ -168,6 +168,33 @@ fn long_rows_equal_the_definition() {
             }
             if kind < 3 {
                 compare::<bf16, 64>(&mut random, v, kind, false);
+            }
+        }
+    }
+}
+
+/// Survivors that no list takes, and a filtered row without a list.
+#[test]
+fn many_survivors() {
+    let mut random = Random(15);
+    for v in [9000, 40_001] {
+        for spread in [0.2, 1.0, 5.0] {
+            let row: Vec<f32> = (0..v).map(|_| random.unit() * spread).collect();
+            let q: Vec<f32> = (0..v).map(|_| random.unit()).collect();
+            let (seed, elements) = (random.bits(), 1 << 30);
+            let drawn = Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements };
+            for (p, min_p) in [(1.0, 1e-3), (1.0, 0.3), (1.0, 0.7), (0.9, 0.0), (0.3, 0.0), (0.6, 0.4), (1.0, 0.0)] {
+                for noise in [Noise::None, Noise::Given { q: &q, eps: 1e-8 }, drawn] {
+                    let stages = Stages { k: 0, p, min_p, is_logits: true };
+                    let expected = defined(&row, &stages, &noise, elements, seed);
+                    for level in levels() {
+                        for (filter, room) in [(true, usize::MAX), (true, 2048), (false, usize::MAX)] {
+                            let found = found(|row| level.run(row), &row, stages, noise, [filter, false], room);
+                            assert_eq!(found.choice, expected.choice, "{level:?} v={v} {stages:?} {noise:?} room={room}");
+                            assert!(!filter || found.filtered == expected.filtered, "{level:?} v={v} {stages:?} room={room}");
+                        }
+                    }
+                }
             }
         }
     }

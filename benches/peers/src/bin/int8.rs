@@ -4,14 +4,15 @@
 //! K = N = 4096, one thread, sums in i32, which both must give alike. Contenders take turns; a figure is the median of five. Floors: a loop of
 //! nothing but the dot instruction, and the better of one and of four streams over the packed weights. Writes Markdown.
 
+#[path = "../../../floors/mod.rs"]
+mod floors;
+
+use floors::{peak, seconds, stream};
 use rayon::ThreadPoolBuilder;
 use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions, QuantParams};
 use rten_tensor::NdTensorView;
-use std::hint::black_box;
-use std::time::Instant;
-use tilekern::kernels::dispatch::{Kernel, Level};
+use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
-use tilekern::kernels::simd::Dot;
 use tilekern::ops::{FORMAT_PACKED, PackWeight, Product, QuantMatmul, UnpackedWeight};
 use tilekern::{Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
 
@@ -19,54 +20,9 @@ use tilekern::{Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
 const SIZE: usize = 4096;
 const ROWS: [usize; 12] = [1, 2, 4, 5, 8, 12, 16, 32, 64, 128, 256, 512];
 
-/// 24 chains of dot instructions, `0` times.
-struct Bare(usize);
-
-impl Kernel for Bare {
-    type Output = i32;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> i32 {
-        let (x, w) = (s.splat_quad(&s.pack_quad(black_box([1; 4]))), s.weights(&black_box([1; 64])));
-        let mut acc = [s.splat_i32(0); 24];
-        for _ in 0..self.0 {
-            for acc in &mut acc {
-                *acc = s.dot(*acc, x, w);
-            }
-        }
-        s.reduce_max_i32(acc.into_iter().fold(s.splat_i32(0), |a, b| s.add_i32(a, b)))
-    }
-}
-
-/// The maximum over so many streams.
-struct Stream<'a, const STREAMS: usize>(&'a [[i32; 16]]);
-
-impl<const STREAMS: usize> Kernel for Stream<'_, STREAMS> {
-    type Output = i32;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> i32 {
-        let length = self.0.len() / STREAMS;
-        let mut top = [[s.splat_i32(0); 4]; STREAMS];
-        for i in 0..length / 4 {
-            for stream in 0..STREAMS {
-                for j in 0..4 {
-                    top[stream][j] = s.max_i32(top[stream][j], s.load_i32(&self.0[stream * length + 4 * i + j]));
-                }
-            }
-        }
-        s.reduce_max_i32(top.into_iter().flatten().fold(s.splat_i32(0), |a, b| s.max_i32(a, b)))
-    }
-}
-
-/// Seconds of a call, the best of a few.
-fn seconds(call: &mut dyn FnMut()) -> f64 {
-    let once = || {
-        let start = Instant::now();
-        call();
-        start.elapsed().as_secs_f64()
-    };
-    std::iter::repeat_with(once).take(6).fold(f64::MAX, f64::min)
+/// The best of a few times of a call, in seconds.
+fn best_time(call: &mut dyn FnMut()) -> f64 {
+    (0..6).map(|_| seconds(&mut *call)).fold(f64::MAX, f64::min)
 }
 
 /// The medians of five turns.
@@ -74,7 +30,7 @@ fn medians(contenders: &mut [&mut dyn FnMut()]) -> Vec<f64> {
     let mut turns = vec![vec![]; contenders.len()];
     for _ in 0..5 {
         for (contender, times) in contenders.iter_mut().zip(&mut turns) {
-            times.push(seconds(contender));
+            times.push(best_time(contender));
         }
     }
     let median = |mut times: Vec<f64>| {
@@ -107,8 +63,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Host::new()
         .run(PackWeight::new(UnpackedWeight::I8(Tensor::new([SIZE, SIZE], &w)?), TensorMut::new([length], packed)?), &mut [])?;
     let packed = &*packed;
-    // SAFETY: as above; the body of a packed weight is whole lines.
-    let lines = unsafe { std::slice::from_raw_parts(packed[64..].as_ptr().cast::<[i32; 16]>(), (length - 64) / 64) };
     let executor = GemmExecutor::<u8, i8, i32>::default();
     let matrix = NdTensorView::from_data([SIZE, SIZE], &w[..]);
     let prepacked = executor.prepack_b(matrix);
@@ -117,13 +71,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (host, best, level) = (Host::with(isa, Serial)?, Host::new(), Level::new(isa).ok_or("an instruction set")?);
     let mut scratch = Scratch::new(std::alloc::Layout::from_size_align(16 << 20, 64)?);
 
-    let steps = 20_000;
-    let floors = medians(&mut [
-        &mut || assert!(black_box(level.run(Bare(black_box(steps)))) != 0),
-        &mut || assert!(black_box(level.run(Stream::<1>(lines))) > 0),
-        &mut || assert!(black_box(level.run(Stream::<4>(lines))) > 0),
-    ]);
-    let (peak, stream) = ((2 * steps * 24 * 64) as f64 / floors[0], (length - 64) as f64 / floors[1].min(floors[2]));
+    let best_rate = |rate: &dyn Fn() -> f64| (0..30).map(|_| rate()).fold(0.0, f64::max);
+    let (peak, stream) = (best_rate(&|| peak(level)), best_rate(&|| stream(level, &packed[64..])));
     println!(
         "`{}`: dot {:.0} GOPS, stream {:.1} GB/s; rten-gemm's kernel: {}\n",
         isa.name(),
