@@ -59,6 +59,8 @@ pub struct Workspace<'a> {
 
 /// The block of a top-k that is large for its row.
 const SMALL: usize = 32;
+/// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
+const WIDE: usize = 128;
 /// Rows longer than this have blocks enough for every top-k.
 const LONG: usize = 1 << 18;
 
@@ -113,10 +115,7 @@ impl<T: Element> Kernel for Sample<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {
-        match size_of::<T>() {
-            2 => self.choose::<S, { 2 * BLOCK }>(s),
-            _ => self.choose::<S, BLOCK>(s),
-        }
+        self.choose::<S, BLOCK>(s)
     }
 }
 
@@ -176,8 +175,9 @@ impl<T: Element> Sample<'_, T> {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
         let (few, (row, maxima)) = (self.few_blocks::<BLOCK>(), (self.row, &mut *self.work.maxima));
         // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
-        let half = match self.stages.k > 0 && !few {
-            true => half_maxima::<S, T, BLOCK>(s, row, maxima, self.nan),
+        let k = self.stages.k;
+        let half = match k > 0 && k <= row.len() / (2 * WIDE) {
+            true => half_maxima::<S, T, WIDE>(s, row, maxima, self.nan),
             false => None,
         };
         let summary = match half {
@@ -202,7 +202,7 @@ impl<T: Element> Sample<'_, T> {
             Kept::Sorted(above, weights) => self.finish_sorted(s, above, weights),
         };
         // The list of top-k begins with it.
-        let token = token.unwrap_or_else(|| match self.stages.k {
+        let token = token.unwrap_or_else(|| match k {
             0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, summary.max),
             _ => self.work.list.indices[0] as usize,
         });
@@ -329,15 +329,16 @@ impl<T: Element> Sample<'_, T> {
             list.indices[0] = first_max(s, row, false).0 as i32;
             return Kept::List(1);
         } else if k > 0 {
-            if few_blocks {
+            let wide = if half { top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) } else { 0.0 };
+            if wide > 0.0 {
+                top_k_above::<S, T, WIDE>(s, row, k, maxima, wide, list);
+            } else if few_blocks {
                 top_k::<S, T, SMALL>(s, row, k, maxima, list);
             } else {
-                let mut least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
-                if half && least <= 0.0 {
+                if half {
                     block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                    least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
                 }
-                top_k_above::<S, T, BLOCK>(s, row, k, maxima, least, list);
+                top_k::<S, T, BLOCK>(s, row, k, maxima, list);
             }
             weights = Weights::of_list(s, &list.values[..k], is_logits);
             weights.apply(s, &mut list.values[..k]);

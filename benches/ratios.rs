@@ -1,0 +1,160 @@
+//! TopKTopPSample as multiples of the floor, the maximum of the row and nothing else.
+//!
+//! `cargo bench --bench ratios [-- --isa NAME] [--v V] [--only TEXT]`. A hundred fresh rows a case, each copied to the same cache lines before
+//! the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the floor, or x 34 ps an element where that is
+//! longer. Without `--bench`, as `cargo test` runs it, short rows once.
+
+mod logits;
+
+use logits::{Floor, normal};
+use std::hint::black_box;
+use std::time::Instant;
+use tilekern::kernels::dispatch::Level;
+use tilekern::kernels::element::Element;
+use tilekern::ops::{Noise, PostSample, TopKTopPSample};
+use tilekern::{Backend, Host, Isa, Run, Scratch, Serial, Tensor, TensorMut, bf16};
+
+/// How a case chooses.
+#[derive(Clone, Copy, PartialEq)]
+enum Choice {
+    Best,
+    Q,
+    Draw,
+}
+
+/// A case of a table.
+struct Case {
+    name: &'static str,
+    k: i32,
+    p: f32,
+    min_p: f32,
+    choice: Choice,
+    /// Whether the filtered row is written.
+    filtered: bool,
+}
+
+const fn case(name: &'static str, k: i32, p: f32, min_p: f32, choice: Choice) -> Case {
+    Case { name, k, p, min_p, choice, filtered: false }
+}
+
+struct Setting {
+    host: Host,
+    level: Level,
+    v: usize,
+    turns: usize,
+    q: Vec<f32>,
+    only: String,
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+impl Setting {
+    fn measure<T: Element>(&self, rows: &[T], case: &Case)
+    where
+        for<'a> Host: Backend<Scratch<'a> = &'a mut [u8]> + Run<TopKTopPSample<'a, Host, T>>,
+    {
+        if !case.name.contains(&self.only) {
+            return;
+        }
+        let v = self.v;
+        let (mut row, mut filtered) = (aligned_vec::avec![T::default(); v], vec![0.0f32; v]);
+        let (k, p, min_p, seeds) = ([case.k], [T::narrow(case.p)], [T::narrow(case.min_p)], [7, 0]);
+        let mut token = [-1];
+        let (mut scratch, mut floors, mut times) = (Scratch::new(std::alloc::Layout::new::<u8>()), vec![], vec![]);
+        for next in rows.chunks_exact(v).cycle().take(self.turns) {
+            row.copy_from_slice(next);
+            let start = Instant::now();
+            let top = black_box(self.level.run(Floor(black_box(&row[..]))));
+            floors.push(start.elapsed().as_secs_f64());
+            assert!(top > f32::NEG_INFINITY);
+            row.copy_from_slice(next);
+            let mut call = TopKTopPSample::new(
+                Tensor::new([1, v], &row).unwrap(),
+                Tensor::new([1], &k).unwrap(),
+                Tensor::new([1], &p).unwrap(),
+                TensorMut::new([1], &mut token).unwrap(),
+            );
+            call.min_ps = Some(Tensor::new([1], &min_p).unwrap());
+            (call.post_sample, call.q) = match case.choice {
+                Choice::Best => (PostSample::None, None),
+                Choice::Q => (PostSample::QSample, Some(Noise::Exponential(Tensor::new([1, v], &self.q).unwrap()))),
+                Choice::Draw => (PostSample::MultiNomial, Some(Noise::Seeds(Tensor::new([1, 2], &seeds).unwrap()))),
+            };
+            if case.filtered {
+                call.is_need_logits = true;
+                call.logits_top_kp_select = Some(TensorMut::new([1, v], &mut filtered).unwrap());
+            }
+            let layout = self.host.workspace(&call).unwrap();
+            if layout.size() > scratch.len() {
+                scratch = Scratch::new(layout);
+            }
+            let start = Instant::now();
+            self.host.run(black_box(call), &mut scratch).unwrap();
+            times.push(start.elapsed().as_secs_f64());
+            let chosen: f32 = row[token[0] as usize].as_();
+            assert!(chosen > f32::NEG_INFINITY && (case.choice != Choice::Best || chosen == top));
+        }
+        let (floor, time) = (median(floors), median(times));
+        let ratio = 1.0 + (time - floor) / floor.max(34e-12 * v as f64);
+        println!("  {:<44} {:9.2} us {ratio:7.2} of {:.2} us", case.name, time * 1e6, floor * 1e6);
+    }
+}
+
+fn main() {
+    use Choice::{Best, Draw, Q};
+    let arguments: Vec<String> = std::env::args().collect();
+    let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
+    let full = arguments.iter().any(|a| a == "--bench");
+    let v: usize = after("--v").map_or(if full { 128_256 } else { 3000 }, |v| v.parse().unwrap());
+    let count = if full { 100 } else { 2 };
+    let mut state = 1;
+    let normals: Vec<f32> = (0..count * v).map(|_| 4.0 * normal(&mut state)).collect();
+    let flat: Vec<f32> = normals.iter().map(|x| x * 0.05).collect();
+    let mut peaked: Vec<f32> = normals.iter().map(|x| x * 0.25).collect();
+    let (mut spike, equal) = (flat.clone(), vec![1.5f32; count * v]);
+    for row in 0..count {
+        for i in 0..30 {
+            peaked[row * v + (i * 7919 + row * 31) % v] = 13.0 + 2.0 * normal(&mut state);
+        }
+        spike[row * v + row * 777 % v] = 30.0;
+    }
+    let ties: Vec<f32> = normals.iter().map(|x| x.round()).collect();
+    let half: Vec<f32> = normals.iter().enumerate().map(|(i, &x)| if i % 2 == 0 { f32::NEG_INFINITY } else { x }).collect();
+    let ascending: Vec<f32> = (0..count * v).map(|i| (i % v) as f32 * 1e-4).collect();
+    let short: Vec<bf16> = normals.iter().map(|&x| bf16::from_f32(x)).collect();
+    let q: Vec<f32> = (0..v).map(|_| normal(&mut state).powi(2) * 0.5 + 1e-3).collect();
+    let top_k = |name| case(name, 50, 1.0, 0.0, Q);
+    for isa in Isa::ALL.into_iter().filter(|isa| after("--isa").is_none_or(|only| only == isa.name())) {
+        let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };
+        let turns = if full { 6 * count } else { count };
+        let setting = Setting { host, level, v, turns, q: q.clone(), only: after("--only").cloned().unwrap_or_default() };
+        println!("{}, V = {v}", isa.name());
+        setting.measure(&normals, &case("argmax", 0, 1.0, 0.0, Best));
+        setting.measure(&normals, &top_k("top-k 50 with q"));
+        setting.measure(&normals, &case("top-k 50, top-p 0.9, min-p 0.05 with q", 50, 0.9, 0.05, Q));
+        setting.measure(&normals, &case("top-k 50, top-p 0.9, min-p 0.05, multinomial", 50, 0.9, 0.05, Draw));
+        setting.measure(&normals, &case("top-k 200 with q", 200, 1.0, 0.0, Q));
+        setting.measure(&normals, &case("top-k 1024 with q", 1024, 1.0, 0.0, Q));
+        setting.measure(&spike, &top_k("top-k 50 with q, a spike"));
+        setting.measure(&equal, &top_k("top-k 50 with q, all equal"));
+        setting.measure(&half, &top_k("top-k 50 with q, half masked"));
+        setting.measure(&ties, &top_k("top-k 50 with q, many ties"));
+        setting.measure(&ascending, &top_k("top-k 50 with q, ascending"));
+        setting.measure(&normals, &case("min-p 0.05 with q", 0, 1.0, 0.05, Q));
+        setting.measure(&flat, &case("min-p 0.0001 with q, all survive", 0, 1.0, 1e-4, Q));
+        setting.measure(&normals, &case("top-p 0.9 with q", 0, 0.9, 0.0, Q));
+        setting.measure(&peaked, &case("top-p 0.9 with q, peaked", 0, 0.9, 0.0, Q));
+        let filtered = |name| Case { filtered: true, ..case(name, 0, 0.9, 0.0, Best) };
+        setting.measure(&normals, &filtered("top-p 0.9, the filtered row"));
+        setting.measure(&flat, &filtered("top-p 0.9, the filtered row, flat"));
+        setting.measure(&flat, &case("top-p 0.9 with q, flat", 0, 0.9, 0.0, Q));
+        setting.measure(&flat, &case("top-p 0.9, multinomial, flat", 0, 0.9, 0.0, Draw));
+        setting.measure(&normals, &case("q alone", 0, 1.0, 0.0, Q));
+        setting.measure(&normals, &case("multinomial alone", 0, 1.0, 0.0, Draw));
+        setting.measure(&flat, &case("multinomial alone, flat", 0, 1.0, 0.0, Draw));
+        setting.measure(&short, &top_k("bf16: top-k 50 with q"));
+    }
+}
