@@ -177,8 +177,8 @@ fn long_rows_equal_the_definition() {
 #[test]
 fn many_survivors() {
     let mut random = Random(15);
-    for v in [9000, 40_001] {
-        for spread in [0.2, 1.0, 5.0] {
+    for v in [9000, 17_001] {
+        for spread in [0.2, 5.0] {
             let row: Vec<f32> = (0..v).map(|_| random.unit() * spread).collect();
             let q: Vec<f32> = (0..v).map(|_| random.unit()).collect();
             let (seed, elements) = (random.bits(), 1 << 30);

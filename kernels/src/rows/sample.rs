@@ -58,7 +58,7 @@ pub struct Workspace<'a> {
 }
 
 /// The block of a top-k that is large for its row.
-const SMALL: usize = 32;
+const SMALL: usize = 16;
 /// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
 const WIDE: usize = 128;
 /// Rows longer than this have blocks enough for every top-k.
