@@ -171,7 +171,7 @@ const PACKED: usize = 4 * PITCH;
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = ROWS * STRIP * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
 
-/// [`Matmul`] of weights that are packed on the way.
+/// [`Matmul`](super::Matmul) of weights that are packed on the way.
 pub struct MatmulRows<'a> {
     /// The rows, as [`PackRows`](super::PackRows) made them on this instruction set for `weights.k`.
     pub x: PackedRows<'a>,
