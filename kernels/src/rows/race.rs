@@ -135,27 +135,32 @@ impl Lead {
             #[inline(always)]
             |span| {
                 let (e, noise) = (weight(span), noise.at(s, Span { at: start + span.at, ..span }));
-                if let Some((mut hits, scores)) = self.hits(s, e, noise, span.len) {
-                    while hits != 0 {
-                        let lane = hits.trailing_zeros() as usize;
-                        hits &= hits - 1;
-                        self.meets(start + span.at + lane, scores[lane]);
-                    }
-                }
+                self.meets_lanes(
+                    s,
+                    e,
+                    noise,
+                    span.len,
+                    #[inline(always)]
+                    |lane| start + span.at + lane,
+                );
             },
         );
     }
 
-    /// The lanes that come near the lead, and all scores.
+    /// Lets the first `len` lanes that come near the lead meet it; `place` tells where a lane stands.
     #[inline(always)]
-    fn hits<S: Simd>(&self, s: S, e: S::F32, noise: S::F32, len: usize) -> Option<(u16, [f32; 16])> {
-        let hits = s.mask_bits(s.le(s.mul(noise, s.splat(self.best * NEAR)), e)) & ((1u32 << len) - 1) as u16;
+    fn meets_lanes<S: Simd>(&mut self, s: S, e: S::F32, noise: S::F32, len: usize, place: impl Fn(usize) -> usize) {
+        let mut hits = s.mask_bits(s.le(s.mul(noise, s.splat(self.best * NEAR)), e)) & ((1u32 << len) - 1) as u16;
         if hits == 0 {
-            return None;
+            return;
         }
         let mut scores = [0.0; 16];
         s.store(s.div(e, noise), &mut scores);
-        Some((hits, scores))
+        while hits != 0 {
+            let lane = hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            self.meets(place(lane), scores[lane]);
+        }
     }
 
     /// Lets the entries of a list, in index order, race with the numbers of their indices.
@@ -197,13 +202,14 @@ impl Lead {
                         if s.mask_bits(s.le(least, e)) == 0 {
                             continue;
                         }
-                        if let Some((mut hits, scores)) = self.hits(s, e, Exponential::of_uniform(s, u), span.len) {
-                            while hits != 0 {
-                                let lane = hits.trailing_zeros() as usize;
-                                hits &= hits - 1;
-                                self.meets(indices[span.at + lane] as usize, scores[lane]);
-                            }
-                        }
+                        self.meets_lanes(
+                            s,
+                            e,
+                            Exponential::of_uniform(s, u),
+                            span.len,
+                            #[inline(always)]
+                            |lane| indices[span.at + lane] as usize,
+                        );
                     }
                 }
             },
