@@ -4,8 +4,10 @@
 //! `--bench`, as `cargo test` runs it, small sizes once.
 
 mod floors;
+mod median;
 
 use floors::{peak, seconds, stream};
+use median::median;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
@@ -17,11 +19,6 @@ fn bytes(count: usize) -> Bytes {
     let mut bytes = aligned_vec::avec![0i8; count];
     bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i.wrapping_mul(2_654_435_761) >> 13) as i8);
     bytes
-}
-
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 struct Setting {

@@ -5,14 +5,16 @@
 //! longer. Without `--bench`, as `cargo test` runs it, short rows once.
 
 mod logits;
+mod median;
 
 use logits::{Floor, normal};
+use median::median;
 use std::hint::black_box;
 use std::time::Instant;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::element::Element;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
-use tilekern::{Backend, Host, Isa, Run, Scratch, Serial, Tensor, TensorMut, bf16};
+use tilekern::{Backend, Host, Isa, Run, Scratch, Serial, Tensor, TensorMut, bf16, f16};
 
 /// How a case chooses.
 #[derive(Clone, Copy, PartialEq)]
@@ -44,11 +46,6 @@ struct Setting {
     turns: usize,
     q: Vec<f32>,
     only: String,
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 impl Setting {
@@ -97,7 +94,7 @@ impl Setting {
             let chosen: f32 = row[token[0] as usize].as_();
             assert!(chosen > f32::NEG_INFINITY && (case.choice != Choice::Best || chosen == top));
         }
-        let (floor, time) = (median(floors), median(times));
+        let (floor, time) = (median(&mut floors), median(&mut times));
         let ratio = 1.0 + (time - floor) / floor.max(34e-12 * v as f64);
         println!("  {:<44} {:9.2} us {ratio:7.2} of {:.2} us", case.name, time * 1e6, floor * 1e6);
     }
@@ -125,6 +122,7 @@ fn main() {
     let half: Vec<f32> = normals.iter().enumerate().map(|(i, &x)| if i % 2 == 0 { f32::NEG_INFINITY } else { x }).collect();
     let ascending: Vec<f32> = (0..count * v).map(|i| (i % v) as f32 * 1e-4).collect();
     let short: Vec<bf16> = normals.iter().map(|&x| bf16::from_f32(x)).collect();
+    let half_precision: Vec<f16> = normals.iter().map(|&x| f16::from_f32(x)).collect();
     let q: Vec<f32> = (0..v).map(|_| normal(&mut state).powi(2) * 0.5 + 1e-3).collect();
     let top_k = |name| case(name, 50, 1.0, 0.0, Q);
     for isa in Isa::ALL.into_iter().filter(|isa| after("--isa").is_none_or(|only| only == isa.name())) {
@@ -156,5 +154,6 @@ fn main() {
         setting.measure(&normals, &case("multinomial alone", 0, 1.0, 0.0, Draw));
         setting.measure(&flat, &case("multinomial alone, flat", 0, 1.0, 0.0, Draw));
         setting.measure(&short, &top_k("bf16: top-k 50 with q"));
+        setting.measure(&half_precision, &top_k("f16: top-k 50 with q"));
     }
 }

@@ -6,7 +6,8 @@ mod counting;
 use counting::{allocations, begin};
 #[path = "common/models.rs"]
 mod models;
-use models::{Weights, memory, rounds};
+use common::rounds;
+use models::{Weights, memory};
 use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};
 use tilekern::{Host, Isa, ParallelFor, Rayon, Scratch, Serial, Tensor, TensorMut};
 

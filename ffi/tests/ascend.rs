@@ -64,6 +64,6 @@ fn on_the_hosts_aclnn() {
         println!("skipped: the host's aclnn is this processor's");
         return;
     }
-    let aclnn = installed("aclnn", &common::build("tilekern-opapi-host").join("libtilekern_opapi.so"));
+    let aclnn = installed("aclnn", &common::build("tilekern-opapi-host", "test").join("libtilekern_opapi.so"));
     succeed(&mut ascend(&compile("npu.c", "c11", Link::Shared), Some(&aclnn)));
 }

@@ -5,7 +5,7 @@ use tilekern::{Host, Isa, ParallelFor, Run, Scratch, Serial};
 
 #[path = "../../kernels/tests/common/mod.rs"]
 mod kernels;
-pub use kernels::{LENGTHS, Random, bits};
+pub use kernels::{LENGTHS, Random, bits, rounds};
 
 pub mod sampling;
 

@@ -193,18 +193,6 @@ pub fn tokenizer_of(pieces: &[(f32, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// As many rounds of a test as there is time for: less under an emulator or an interpreter.
-pub fn rounds(n: usize) -> usize {
-    let emulated = cfg!(target_arch = "aarch64") && std::env::var_os("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").is_some();
-    if cfg!(miri) {
-        n.div_ceil(1000)
-    } else if emulated {
-        n.div_ceil(20)
-    } else {
-        n
-    }
-}
-
 /// Memory for a model that is known to be good.
 pub fn memory<T: Element>(options: &ModelOptions<'_>, file: &[u8]) -> Scratch {
     let mut memory = Scratch::new(Model::<T>::layout(options, file).unwrap());

@@ -1,7 +1,7 @@
 //! Model files and tokenizers: what is read from good ones, and that no bad one does harm.
 
-use crate::common::Random;
-use crate::models::{Weights, memory, rounds, seal, stories, tokenizer, tokenizer_of};
+use crate::common::{Random, rounds};
+use crate::models::{Weights, memory, seal, stories, tokenizer, tokenizer_of};
 use tilekern::llama::{Decoding, DecodingConfig, HeadKind, Model, ModelOptions};
 use tilekern::{Error, Host, Scratch, Status, Tensor};
 

@@ -1,7 +1,7 @@
 //! ApplyTopKTopP: the worked examples, rows of every kind against the scalar definition, refusals.
 
 use super::examples::{self, floats, integers};
-use crate::common::{Buffer, Order, Random, every_host, hosts, refused, run, shape_only, shape_only_mut};
+use crate::common::{Buffer, Order, Random, every_host, hosts, refused, rounds, run, shape_only, shape_only_mut};
 use half::{bf16, f16};
 use tilekern::ops::ApplyTopKTopP;
 use tilekern::{Dims, Host, ParallelFor, Tensor, TensorMut};
@@ -95,7 +95,7 @@ fn case<T: Element>(random: &mut Random, rows: usize, v: usize) -> Case<T> {
 fn every_row<T: Element + std::fmt::Debug>(seed: u64) {
     let mut random = Random(seed);
     for v in [1, 2, 3, 15, 16, 17, 64, 100, 257, 1000, 1025, 5000] {
-        for _ in 0..16 {
+        for _ in 0..rounds(16) {
             let case = case::<T>(&mut random, 5, v);
             let expected = case.defined();
             for order in [Order::Contiguous, Order::Pitched, Order::Transposed] {
@@ -124,7 +124,7 @@ fn half_rows() {
 fn long_rows() {
     let mut random = Random(5);
     for v in [20_000, 70_001, 130_000] {
-        for _ in 0..8 {
+        for _ in 0..rounds(8) {
             let case = case::<f32>(&mut random, 2, v);
             let expected = case.defined();
             every_host(|host| assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&expected), "{:?} {v}", host.isa()));

@@ -1,7 +1,7 @@
 //! TopKTopPSampleV1: the worked examples, rows of every kind against the scalar definition, refusals.
 
 use super::examples::{self, floats, integers};
-use crate::common::{Buffer, Order, Random, bits, every_host, hosts, refused, run, shape_only, shape_only_mut};
+use crate::common::{Buffer, Order, Random, bits, every_host, hosts, refused, rounds, run, shape_only, shape_only_mut};
 use half::{bf16, f16};
 use tilekern::ops::TopKTopPSampleV1;
 use tilekern::{Host, ParallelFor, Run, Tensor, TensorMut};
@@ -130,7 +130,7 @@ fn case<T: Element>(random: &mut Random, rows: usize, v: usize) -> Case<T> {
 fn every_row<T: Element + std::fmt::Debug>(seed: u64) {
     let mut random = Random(seed);
     for v in [1, 2, 15, 16, 17, 64, 100, 257, 1000, 1024, 1025, 3000] {
-        for _ in 0..8 {
+        for _ in 0..rounds(8) {
             let case = case::<T>(&mut random, 5, v);
             let expected = case.defined();
             every_host(|host| {
@@ -160,7 +160,7 @@ fn half_rows() {
 fn long_rows() {
     let mut random = Random(5);
     for v in [20_000, 70_001] {
-        for i in 0..8 {
+        for i in 0..1 + rounds(7) {
             let mut case = case::<f32>(&mut random, 2, v);
             if i == 0 {
                 // A row of equals, and one that is nearly flat.

@@ -43,21 +43,21 @@ pub fn is_native() -> bool {
 /// The directory of `libtilekern.so` and `libtilekern.a`. `cargo test` builds neither, so they are built here.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| build("tilekern-ffi"))
+    LIBRARY.get_or_init(|| build("tilekern-ffi", "test"))
 }
 
-/// Builds the libraries of a package; their directory.
-pub fn build(package: &str) -> PathBuf {
-    let directory = scratch().join("library");
+/// Builds the libraries of a package by a profile; their directory.
+pub fn build(package: &str, profile: &str) -> PathBuf {
+    let directory = scratch().parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "-q", "--profile", "test", "-p", package, "--target-dir"]).arg(&directory);
+    cargo.args(["build", "-q", "--profile", profile, "-p", package, "--target-dir"]).arg(directory);
     cargo.current_dir(root());
     let target = tools().target;
     if let Some(target) = target {
         cargo.args(["--target", target]);
     }
     succeed(&mut cargo);
-    directory.join(target.unwrap_or("")).join("debug")
+    directory.join(target.unwrap_or("")).join(if profile == "release" { profile } else { "debug" })
 }
 
 /// Runs the command; what it printed.

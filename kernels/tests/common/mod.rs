@@ -11,6 +11,18 @@ pub fn levels() -> Vec<Level> {
 /// Around one vector, one block of sums and several: where a tail or a block boundary can go wrong.
 pub const LENGTHS: [usize; 20] = [1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 172, 255, 256, 257, 271, 511, 512, 513, 1000];
 
+/// As many rounds of a test as there is time for: less under an emulator or an interpreter.
+pub fn rounds(n: usize) -> usize {
+    let emulated = cfg!(target_arch = "aarch64") && std::env::var_os("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").is_some();
+    if cfg!(miri) {
+        n.div_ceil(1000)
+    } else if emulated {
+        n.div_ceil(20)
+    } else {
+        n
+    }
+}
+
 /// SplitMix64.
 pub struct Random(pub u64);
 

@@ -6,17 +6,17 @@ mod experts;
 mod sampling;
 mod threads;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, OnceLock};
 use tilekern::acl::{Buffer, Device, Stream, Table, load};
 use tilekern::{Ascend, Backend, DeviceScratch, DeviceTensor, DeviceTensorMut, Dims, Host, Run, Scratch, Tensor, TensorMut};
 
-/// `libtilekern_opapi.so`. `cargo test` builds no such library, so it is built here, beside that of the C ABI.
+/// `libtilekern_opapi.so`. `cargo test` builds no such library, so it is built here.
 fn library() -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("library");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "-q", "--profile", "test", "-p", "tilekern-opapi-host", "--target-dir"]).arg(&directory);
+    cargo.args(["build", "-q", "--profile", "test", "-p", "tilekern-opapi-host", "--target-dir"]).arg(directory);
     assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
     directory.join("debug/libtilekern_opapi.so")
 }

@@ -23,13 +23,13 @@ pub fn succeed(command: &mut Command) -> String {
     text
 }
 
-/// The directory of `libtilekern_opapi.so`. `cargo test` builds no such library, so it is built here, beside that of the C ABI.
+/// The directory of `libtilekern_opapi.so`. `cargo test` builds no such library, so it is built here.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let directory = scratch().join("library");
+        let directory = scratch().parent().unwrap();
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "-q", "--profile", "test", "-p", "tilekern-opapi-host", "--target-dir"]).arg(&directory);
+        cargo.args(["build", "-q", "--profile", "test", "-p", "tilekern-opapi-host", "--target-dir"]).arg(directory);
         succeed(cargo.current_dir(root()));
         directory.join("debug")
     })
