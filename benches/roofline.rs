@@ -57,15 +57,14 @@ impl<P: ParallelFor> Setting<P> {
         Some(Setting { host, level, size, rounds, x: bytes(most * size), w, packed, scale: vec![1e-3; 8 * size], scratch })
     }
 
-    /// The best times of an operation and of the floors, which take turns; the stream is over the bytes of a weight.
+    /// The best times of an operation and of the floors, which take turns; the stream is over the bytes of all weights that it reads.
     fn race(&self, weight: &[i8], operation: &mut dyn FnMut()) -> Found {
-        let one = &weight[64..self.size * self.size];
         let mut found = Found { time: f64::MAX, peak: 0.0, stream: 0.0 };
         for round in 0..4 * self.rounds {
             found.time = found.time.min(seconds(&mut *operation));
             found.peak = found.peak.max(peak(self.level));
             if round % 4 == 0 {
-                found.stream = found.stream.max(stream(self.level, one));
+                found.stream = found.stream.max(stream(self.level, weight));
             }
         }
         found
@@ -81,7 +80,7 @@ impl<P: ParallelFor> Setting<P> {
             .run(PackWeight::new(UnpackedWeight::I8(plain), TensorMut::new([length], &mut packed).unwrap()), &mut [])
             .unwrap();
         let mut scratch = self.scratch.clone();
-        let bytes: &[i8] = if format == FORMAT_PACKED { &packed } else { &self.w };
+        let bytes: &[i8] = if format == FORMAT_PACKED { &packed[64..] } else { &self.w[..k * n] };
         let found = measure(bytes, &mut || {
             let weight = match format {
                 FORMAT_ND => plain,
@@ -106,7 +105,7 @@ impl<P: ParallelFor> Setting<P> {
         let (mut y, mut scale) = (vec![0i8; m * size / 2], vec![0.0f32; m]);
         let ends: Vec<i64> = (1..9).map(|e| (e * rows) as i64).collect();
         let mut scratch = self.scratch.clone();
-        let mut found = self.race(&self.packed, &mut || {
+        let mut found = self.race(&self.packed[64..], &mut || {
             let mut call = GroupedMatmulSwigluQuant::new(
                 Tensor::new([m, size], &self.x).unwrap(),
                 GroupedWeight::I8(Tensor::new([self.packed.len()], &self.packed).unwrap()),

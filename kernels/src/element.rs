@@ -27,6 +27,11 @@ pub trait Element: Copy + PartialEq + Default + Pod + AsPrimitive<f32> + Send + 
     fn load<S: Simd>(s: S, a: &[Self; 16]) -> S::F32;
     /// Writes 16 numbers.
     fn store<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]);
+    /// The same by [`Simd::store_past`], for numbers of which 16 are a cache line.
+    #[inline(always)]
+    fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]) {
+        Self::store(s, v, a);
+    }
     /// The nearest number of this type.
     fn narrow(x: f32) -> Self;
 
@@ -62,6 +67,10 @@ impl Element for f32 {
     #[inline(always)]
     fn store<S: Simd>(s: S, v: S::F32, a: &mut [f32; 16]) {
         s.store(v, a);
+    }
+    #[inline(always)]
+    fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [f32; 16]) {
+        s.store_past(v, a);
     }
     #[inline(always)]
     fn narrow(x: f32) -> f32 {

@@ -13,12 +13,16 @@ use core::alloc::Layout;
 use core::ops::Range;
 use tilekern_kernels::dispatch::{Kernel, Level};
 use tilekern_kernels::element::Element;
-use tilekern_kernels::rows::{add_bias, vectors};
+use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::Dot;
 use tilekern_kernels::tiles::{Finished, PackedRows};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
+
+/// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two apart,
+/// push each other out before their lines are whole.
+const PAST: usize = 1 << 20;
 
 pub(super) struct Slots {
     rows: RowSlots,
@@ -87,14 +91,14 @@ impl<P: ParallelFor> Host<P> {
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let rows = chunk_rows(d.m, d.k);
-        let level = self.level;
+        let (level, past) = (self.level, 4 * d.m * d.n >= PAST);
         for first in (0..d.m).step_by(rows) {
             let x = chunk.pack(self.level, &self.pool, &call.x, first..d.m.min(first + rows));
             let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own };
             match &call.out {
-                Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
-                Product::F16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
-                Product::BF16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale })),
+                Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
+                Product::F16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
+                Product::BF16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
                 Product::I32(out) => chunk.run(out, |sums, to| store_integers(sums, to, integers)),
             }
         }
@@ -153,31 +157,18 @@ pub(super) struct Target<'a, 't, T> {
 }
 
 impl<T: Copy> Target<'_, '_, T> {
-    /// The row that sums from a panel on belong to, its columns that are in the block, and which of all columns they are.
+    /// The columns of these panels, as far as the block has them.
     #[inline(always)]
-    fn place(&mut self, row: usize, panels: &Range<usize>) -> (usize, RowMut<'_, T>, Range<usize>) {
-        let (row, first) = (self.offset.row + row, 16 * (self.offset.panel + panels.start));
-        let block = self.block.columns.clone();
-        let columns = first..block.end.min(first + 16 * panels.len());
-        (row, self.block.row(row).columns(first - block.start..columns.end - block.start), columns)
+    fn columns(&self, panels: &Range<usize>) -> Range<usize> {
+        let [first, end] = [panels.start, panels.end].map(|panel| 16 * (self.offset.panel + panel));
+        first..self.block.columns.end.min(end)
     }
-}
 
-/// Rows between a request for the lines of a row and its writing: rows of the output lie apart, and nothing else foresees them.
-const AHEAD: usize = 8;
-
-impl<T: Element> Target<'_, '_, T> {
-    /// Asks for the lines that sums of these panels will be written to.
+    /// The row that sums belong to, and some of its columns.
     #[inline(always)]
-    fn expect<S: Dot>(&mut self, s: S, row: usize, panels: &Range<usize>) {
-        if self.block.rows.contains(&(self.offset.row + row)) {
-            let (_, mut to, _) = self.place(row, panels);
-            if let Some(to) = to.as_slice() {
-                for line in bytemuck::cast_slice::<T, i8>(to).as_chunks().0 {
-                    s.prefetch(line);
-                }
-            }
-        }
+    fn row(&mut self, row: usize, columns: &Range<usize>) -> (usize, RowMut<'_, T>) {
+        let (row, first) = (self.offset.row + row, self.block.columns.start);
+        (row, self.block.row(row).columns(columns.start - first..columns.end - first))
     }
 }
 
@@ -194,7 +185,12 @@ struct Floats<'a, 't, T> {
     sums: Finished<'a>,
     to: Target<'a, 't, T>,
     scale: &'a Scale<'a>,
+    /// Whether the output is too large to stay in a cache.
+    past: bool,
 }
+
+/// Panels that are scaled at once: their scales and biases stay in registers while the rows pass.
+const WIDE: usize = 4;
 
 impl<T: Element> Kernel for Floats<'_, '_, T> {
     type Output = ();
@@ -203,53 +199,66 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {
         let Scale { x, weight, integers, floats } = self.scale;
-        self.sums.each_row(
-            #[inline(always)]
-            |row, sums| {
-                self.to.expect(s, row + AHEAD, &self.sums.panels);
-                let (row, mut to, columns) = self.to.place(row, &self.sums.panels);
-                let x = x.as_ref().map(|scale| s.splat(scale.get(row)));
-                let (weight, floats) = (weight.map(|scale| &scale[columns.clone()]), floats.map(|bias| &bias[columns.clone()]));
-                let integers = integers.map(|bias| &bias[columns.clone()]);
-                vectors(
-                    columns.len(),
-                    #[inline(always)]
-                    |span| {
-                        let sums = s.load_i32(&sums[span.at / 16]);
-                        let mut value = match integers {
-                            None => s.to_f32(sums),
-                            Some(bias) => add_bias(s, sums, span.load_i32(s, bias)),
-                        };
-                        if let Some(scale) = x {
-                            value = s.mul(value, scale);
-                        }
-                        if let Some(scale) = weight {
-                            value = s.mul(value, span.load(s, scale, 0.0));
-                        }
-                        if let Some(bias) = floats {
-                            value = s.add(value, span.load(s, bias, 0.0));
-                        }
-                        match to.as_slice() {
-                            Some(to) => span.store(s, value, to),
-                            None => {
-                                let mut all = [T::default(); 16];
-                                T::store(s, value, &mut all);
-                                for i in 0..span.len {
-                                    to.set(span.at + i, all[i]);
-                                }
+        let Finished { rows, panels: all, sums } = self.sums;
+        let count = all.len();
+        for first in (0..count).step_by(WIDE) {
+            let panels = all.start + first..all.end.min(all.start + first + WIDE);
+            let columns = self.to.columns(&panels);
+            let (mut scales, mut biases, mut added) = ([s.splat(1.0); WIDE], [s.splat(0.0); WIDE], [s.splat_i32(0); WIDE]);
+            vectors(
+                columns.len(),
+                #[inline(always)]
+                |span| {
+                    let v = span.at / 16;
+                    if let Some(scale) = weight {
+                        scales[v] = span.load(s, &scale[columns.clone()], 0.0);
+                    }
+                    if let Some(bias) = floats {
+                        biases[v] = span.load(s, &bias[columns.clone()], 0.0);
+                    }
+                    if let Some(bias) = integers {
+                        added[v] = span.load_i32(s, &bias[columns.clone()]);
+                    }
+                },
+            );
+            for (row, sums) in rows.clone().zip(sums.chunks_exact(count)) {
+                let (row, mut to) = self.to.row(row, &columns);
+                let x = s.splat(x.as_ref().map_or(1.0, |scale| scale.get(row)));
+                for (v, sums) in sums[first..first + panels.len()].iter().enumerate() {
+                    let sums = s.load_i32(sums);
+                    let mut value = if integers.is_some() { add_bias(s, sums, added[v]) } else { s.to_f32(sums) };
+                    value = s.mul(s.mul(value, x), scales[v]);
+                    if floats.is_some() {
+                        value = s.add(value, biases[v]);
+                    }
+                    let span = Span { at: 16 * v, len: 16.min(columns.len() - 16 * v) };
+                    match to.as_slice() {
+                        Some(to) => match to[span.at..].first_chunk_mut() {
+                            Some(to) if self.past => T::store_past(s, value, to),
+                            _ => span.store(s, value, to),
+                        },
+                        None => {
+                            let mut all = [T::default(); 16];
+                            T::store(s, value, &mut all);
+                            for i in 0..span.len {
+                                to.set(span.at + i, all[i]);
                             }
                         }
-                    },
-                );
-            },
-        );
+                    }
+                }
+            }
+        }
+        if self.past {
+            s.fence();
+        }
     }
 }
 
 /// The sums themselves, with a bias if there is one.
 pub(super) fn store_integers(sums: Finished<'_>, mut to: Target<'_, '_, i32>, bias: Option<&[i32]>) {
+    let columns = to.columns(&sums.panels);
     sums.each_row(|row, lanes| {
-        let (_, mut to, columns) = to.place(row, &sums.panels);
+        let (_, mut to) = to.row(row, &columns);
         let lanes = &lanes.as_flattened()[..columns.len()];
         match (to.as_slice(), bias) {
             (Some(to), None) => to.copy_from_slice(lanes),

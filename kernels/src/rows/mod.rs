@@ -59,6 +59,8 @@ mod ranks;
 mod race;
 pub use race::Noise;
 
+mod guess;
+
 mod min_p;
 
 mod outputs;

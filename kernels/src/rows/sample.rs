@@ -6,11 +6,12 @@
 
 use super::blocks::{BLOCK, block_maxima, half_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
+use super::guess::candidates;
 use super::mass::cut;
 use super::min_p::{min_p_bound, reaches_often, surroundings};
 use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::race::{Noise, certain_draw_row, certain_race, certain_race_above, certain_race_row};
-use super::select::{List, gather, top_k, top_k_above, top_k_bound};
+use super::select::{List, first_sorted, gather, top_k, top_k_above, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::dispatch::Kernel;
@@ -180,7 +181,8 @@ impl<T: Element> Sample<'_, T> {
             true => half_maxima::<S, T, WIDE>(s, row, maxima, self.nan),
             false => None,
         };
-        let summary = match half {
+        let guess = if few { candidates(s, row, k, maxima, &mut self.work.list, self.nan) } else { None };
+        let summary = match half.or(guess.map(|(summary, _)| summary)) {
             Some(summary) => summary,
             None if few => block_maxima::<S, T, SMALL>(s, row, maxima, self.nan),
             None => block_maxima::<S, T, BLOCK>(s, row, maxima, self.nan),
@@ -194,7 +196,7 @@ impl<T: Element> Sample<'_, T> {
             Ok(token) => return Choice { token, status },
             Err(front) => front,
         };
-        let kept = self.keep::<S, BLOCK>(s, summary.max, front, half.is_some());
+        let kept = self.keep::<S, BLOCK>(s, summary.max, front, half.is_some(), guess.map(|(_, n)| n));
         let token = match kept {
             Kept::List(n) => self.finish_list(s, n, false),
             Kept::Filled(n) => self.finish_list(s, n, true),
@@ -317,7 +319,14 @@ impl<T: Element> Sample<'_, T> {
 
     /// The stages.
     #[inline(always)]
-    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, half: bool) -> Kept {
+    fn keep<S: Simd, const BLOCK: usize>(
+        &mut self,
+        s: S,
+        max: f32,
+        front: Option<Front>,
+        half: bool,
+        guess: Option<usize>,
+    ) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
         let (row, few_blocks) = (self.row, self.few_blocks::<BLOCK>());
         let Workspace { list, maxima } = &mut self.work;
@@ -330,7 +339,9 @@ impl<T: Element> Sample<'_, T> {
             return Kept::List(1);
         } else if k > 0 {
             let wide = if half { top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) } else { 0.0 };
-            if wide > 0.0 {
+            if let Some(n) = guess {
+                first_sorted(s, list, n, k);
+            } else if wide > 0.0 {
                 top_k_above::<S, T, WIDE>(s, row, k, maxima, wide, list);
             } else if few_blocks {
                 top_k::<S, T, SMALL>(s, row, k, maxima, list);

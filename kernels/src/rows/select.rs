@@ -97,7 +97,7 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
 
 /// The cleaned values at some indices, which ascend.
 #[inline(never)]
-fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
+pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
     s.vectorize(
         #[inline(always)]
         || {
@@ -120,7 +120,7 @@ fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [
 /// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to a
 /// multiple of `STEP`, at least one; returns how many there are. That many at once, so that how often the loop runs is mostly foreseen.
 #[inline(always)]
-fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) -> usize {
+pub fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) -> usize {
     let n = word.count_ones() as usize;
     for to in to.as_chunks_mut::<STEP>().0 {
         for to in to {
@@ -246,6 +246,12 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
         least = next_above(list.cut(s, n, k));
         n = k;
     }
+    first_sorted(s, list, n, k);
+}
+
+/// Of the first n of a list, which are in index order, the k best, sorted.
+#[inline(always)]
+pub fn first_sorted<S: Simd>(s: S, list: &mut List<'_>, mut n: usize, k: usize) {
     // A few more to sort are less work than a cut.
     if n.next_power_of_two() > k.next_power_of_two().max(256) {
         list.cut(s, n, k);

@@ -54,6 +54,15 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn load(self, a: &[f32; 16]) -> Self::F32;
     /// Writes 16 `f32`.
     fn store(self, v: Self::F32, a: &mut [f32; 16]);
+    /// Writes 16 `f32` past the caches, if they are a cache line, where there is such a way. [`Simd::fence`] comes before anything else
+    /// reads or writes them.
+    #[inline(always)]
+    fn store_past(self, v: Self::F32, a: &mut [f32; 16]) {
+        self.store(v, a);
+    }
+    /// Ends writing past the caches.
+    #[inline(always)]
+    fn fence(self) {}
     /// Reads 16 `i32`.
     fn load_i32(self, a: &[i32; 16]) -> Self::I32;
     /// Writes 16 `i32`.

@@ -82,6 +82,20 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
+    fn store_past(self, v: F, a: &mut [f32; 16]) {
+        match a.as_ptr() as usize % 64 {
+            0 => hw!({
+                _mm256_stream_ps(a.as_mut_ptr(), v[0]);
+                _mm256_stream_ps(a.as_mut_ptr().add(8), v[1]);
+            }),
+            _ => self.store(v, a),
+        }
+    }
+    #[inline(always)]
+    fn fence(self) {
+        hw!(_mm_sfence())
+    }
+    #[inline(always)]
     fn load_i32(self, a: &[i32; 16]) -> I {
         hw!([_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(a.as_ptr().add(8).cast())])
     }

@@ -85,6 +85,17 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_storeu_ps(a.as_mut_ptr(), v))
     }
     #[inline(always)]
+    fn store_past(self, v: __m512, a: &mut [f32; 16]) {
+        match a.as_ptr() as usize % 64 {
+            0 => hw!(_mm512_stream_ps(a.as_mut_ptr(), v)),
+            _ => self.store(v, a),
+        }
+    }
+    #[inline(always)]
+    fn fence(self) {
+        hw!(_mm_sfence())
+    }
+    #[inline(always)]
     fn load_i32(self, a: &[i32; 16]) -> __m512i {
         hw!(_mm512_loadu_epi32(a.as_ptr()))
     }
