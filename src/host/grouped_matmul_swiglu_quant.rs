@@ -13,7 +13,7 @@ use crate::error::{Error, Value};
 use crate::ops::{Bias, ChannelScale, GroupedMatmulSwigluQuant, GroupedScale, GroupedSizes, GroupedWeight};
 use crate::parallel::{self, Column, From, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
-use crate::tensor::{Describe, Tensor, TensorMut};
+use crate::tensor::{Describe, Dims, Tensor, TensorMut};
 use core::alloc::Layout;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
@@ -21,7 +21,12 @@ use tilekern_kernels::rows::{GroupScale, GroupSwigluQuant, Quantiser, SwigluQuan
 use tilekern_kernels::tiles::PackedRows;
 
 /// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
-const SUMS: usize = 1 << 21;
+const SUMS: usize = 1 << 20;
+
+/// Words from row to row of the sums: a cache line more than a row has, so that rows of a power of two do not share the sets of a cache.
+fn pitch(n: usize) -> Option<usize> {
+    n.checked_add(16)
+}
 
 /// Some rows of one expert: the expert, the first row of the chunk and the last but one.
 type Segment = [usize; 3];
@@ -52,7 +57,7 @@ pub(super) fn plan(workers: usize, d: GroupedSizes, format: i32) -> Result<(Plan
         words: plan.each(workers, product_words(format))?,
         stage: plan_stage(&mut plan, workers, format, d.weight())?,
         segments: plan.slot(rows)?,
-        sums: plan.slot(rows.checked_mul(d.n).ok_or_else(too_large)?)?,
+        sums: plan.slot(pitch(d.n).and_then(|pitch| pitch.checked_mul(rows)).ok_or_else(too_large)?)?,
         columns: plan.each(workers, d.n.checked_mul(3).ok_or_else(too_large)?)?,
         row: plan.each(workers, d.n / 2)?,
         output: plan.each(workers, d.n / 2)?,
@@ -148,22 +153,23 @@ impl<P: ParallelFor> Host<P> {
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
         chunks(&list, counts, d.m, capacity(d), segments, |first, segments, count| {
             let product = GroupedProduct { host: self, d, weight, segments, own: &own };
-            let all = first..first + count;
+            let (all, pitch) = (first..first + count, d.n + 16);
+            let lie = Dims::strided(&[count, d.n], &[pitch, 1])?;
             match d.scales {
                 None => {
                     let x = rows.pack(self.level, &self.pool, &call.x, all);
-                    product.sums(x, &TensorMut::new([count, d.n], &mut *sums)?);
+                    product.sums(x, &TensorMut::with(lie, &mut *sums)?);
                 }
                 Some(_) => {
                     halves.pack(self.level, &self.pool, &call.x, all);
-                    product.halves(&halves, &finish, first, &TensorMut::new([count, d.n], bytemuck::cast_slice_mut(sums))?);
+                    product.halves(&halves, &finish, first, &TensorMut::with(lie, bytemuck::cast_slice_mut(sums))?);
                 }
             }
             let (sums, parts) = (&*sums, (From(&outputs, first), &rooms));
             parallel::rows(&self.pool, count, parallel::grain(8 * d.n), parts, |row, ((mut output, scale, offset), rooms)| {
                 let (columns, stage, bytes) = rooms;
                 let expert = segments[segments.partition_point(|segment| segment[2] <= row)][0];
-                let sums = &sums[row * d.n..][..d.n];
+                let sums = &sums[row * pitch..][..d.n];
                 let [found, zero] = output.scatter(bytes, |output| match d.scales {
                     None => finish.row(self.level, [expert, first + row], sums, [columns, stage], output),
                     Some(_) => {

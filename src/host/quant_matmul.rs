@@ -259,11 +259,16 @@ pub(super) fn store_integers(sums: Finished<'_>, mut to: Target<'_, '_, i32>, bi
     let columns = to.columns(&sums.panels);
     sums.each_row(|row, lanes| {
         let (_, mut to) = to.row(row, &columns);
-        let lanes = &lanes.as_flattened()[..columns.len()];
         match (to.as_slice(), bias) {
-            (Some(to), None) => to.copy_from_slice(lanes),
+            (Some(to), None) => {
+                // A few vectors: less work than to call for a copy.
+                let (whole, rest) = to.as_chunks_mut();
+                whole.iter_mut().zip(lanes).for_each(|(to, lanes)| *to = *lanes);
+                rest.copy_from_slice(&lanes.as_flattened()[16 * whole.len()..][..rest.len()]);
+            }
             (_, bias) => {
-                for i in 0..lanes.len() {
+                let lanes = lanes.as_flattened();
+                for i in 0..columns.len() {
                     to.set(i, lanes[i].saturating_add(bias.map_or(0, |bias| bias[columns.start + i])));
                 }
             }

@@ -26,9 +26,9 @@ pub fn candidates<S: Simd, T: Element>(
     nan: bool,
 ) -> Option<(Summary, usize)> {
     let (sample, rest) = space.split_at_mut(row.len() / (16 * PART) * 16);
-    // Of so many draws of a share, three deviations more than are to be expected.
+    // Of so many draws of a share, two deviations more than are to be expected.
     let share = k / PART;
-    let wanted = share + 3 * share.isqrt() + 4;
+    let wanted = share + 2 * share.isqrt() + 2;
     if sample.len() < 2 * wanted {
         return None;
     }
