@@ -23,10 +23,8 @@ use tilekern_kernels::tiles::PackedRows;
 /// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
 const SUMS: usize = 1 << 20;
 
-/// Words from row to row of the sums: a cache line more than a row has, so that rows of a power of two do not share the sets of a cache.
-fn pitch(n: usize) -> Option<usize> {
-    n.checked_add(16)
-}
+/// Words between two rows of the sums, a cache line: so rows of a power of two do not share the sets of a cache.
+const APART: usize = 16;
 
 /// Some rows of one expert: the expert, the first row of the chunk and the last but one.
 type Segment = [usize; 3];
@@ -57,7 +55,7 @@ pub(super) fn plan(workers: usize, d: GroupedSizes, format: i32) -> Result<(Plan
         words: plan.each(workers, product_words(format))?,
         stage: plan_stage(&mut plan, workers, format, d.weight())?,
         segments: plan.slot(rows)?,
-        sums: plan.slot(pitch(d.n).and_then(|pitch| pitch.checked_mul(rows)).ok_or_else(too_large)?)?,
+        sums: plan.slot(d.n.checked_add(APART).and_then(|pitch| pitch.checked_mul(rows)).ok_or_else(too_large)?)?,
         columns: plan.each(workers, d.n.checked_mul(3).ok_or_else(too_large)?)?,
         row: plan.each(workers, d.n / 2)?,
         output: plan.each(workers, d.n / 2)?,
@@ -153,7 +151,7 @@ impl<P: ParallelFor> Host<P> {
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
         chunks(&list, counts, d.m, capacity(d), segments, |first, segments, count| {
             let product = GroupedProduct { host: self, d, weight, segments, own: &own };
-            let (all, pitch) = (first..first + count, d.n + 16);
+            let (all, pitch) = (first..first + count, d.n + APART);
             let lie = Dims::strided(&[count, d.n], &[pitch, 1])?;
             match d.scales {
                 None => {

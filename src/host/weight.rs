@@ -11,8 +11,8 @@ use tilekern_kernels::tiles::{
     Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows,
 };
 
-/// Bytes of panels that are packed at once, about: they stay in the second cache while the rows pass.
-const STRIP: usize = 1 << 20;
+/// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
+const STRIP: usize = 1 << 19;
 
 /// The weights of all experts.
 #[derive(Clone, Copy)]
