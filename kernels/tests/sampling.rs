@@ -200,6 +200,33 @@ fn many_survivors() {
     }
 }
 
+/// Rows of which one vector in 32 tells nothing about the others, or nothing at all.
+#[test]
+fn misleading_samples() {
+    let mut random = Random(16);
+    for v in [5003, 33_001] {
+        let sampled = |i: usize| i / 16 % 32 == 7 * (i / 512) % 32;
+        let rows: [&dyn Fn(usize, f32) -> f32; 6] = [
+            &|i, x| if sampled(i) { x + 100.0 } else { x },
+            &|i, x| if sampled(i) { x - 100.0 } else { x },
+            &|i, x| if sampled(i) { f32::NEG_INFINITY } else { x },
+            &|i, x| if sampled(i) { f32::NAN } else { x },
+            &|i, x| if i % 4 == 0 { x } else { f32::NEG_INFINITY },
+            &|i, x| if i % 64 == 5 { x } else { f32::NAN },
+        ];
+        for (kind, of) in rows.iter().enumerate() {
+            let row: Vec<f32> = (0..v).map(|i| of(i, random.unit())).collect();
+            let q: Vec<f32> = (0..v).map(|_| random.unit().abs()).collect();
+            let (stages, noise) = (Stages { k: 1024, p: 1.0, min_p: 0.0, is_logits: true }, Noise::Given { q: &q, eps: 1e-8 });
+            let expected = defined(&row, &stages, &noise, 1, 0);
+            for level in levels() {
+                let found = found(|row| level.run(row), &row, stages, noise, [true; 2], usize::MAX);
+                assert!(found == expected, "{level:?} v={v} kind={kind}");
+            }
+        }
+    }
+}
+
 #[test]
 fn top_k_of_every_k() {
     let mut random = Random(13);

@@ -184,6 +184,24 @@ fn quant_matmul_scales_and_biases_follow_the_formula() -> Result<(), Error> {
     Ok(())
 }
 
+/// Larger than what a cache keeps, with rows that begin and end inside a line.
+#[test]
+fn quant_matmul_large_outputs_are_written_whole() -> Result<(), Error> {
+    let mut random = Random(12);
+    for (m, n, pitch) in [(68, 4096, 4096), (66, 4001, 4001), (70, 4013, 4029)] {
+        let case = Case::new(&mut random, m, 5, n);
+        for host in hosts() {
+            let mut out = vec![-1.0f32; m * pitch];
+            run(&host, case.call(Product::F32(TensorMut::strided([m, n], [pitch, 1], &mut out)?))?)?;
+            for (at, &found) in out.iter().enumerate() {
+                let expected = if at % pitch < n { case.sum(at / pitch, at % pitch) as f32 } else { -1.0 };
+                assert_eq!(found, expected, "{} {m}x{n} at {at}", host.isa().name());
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn quant_matmul_half_outputs_are_rounded_once() -> Result<(), Error> {
     let case = Case::new(&mut Random(5), 5, 70, 37);

@@ -43,6 +43,9 @@ pub fn candidates<S: Simd, T: Element>(
         },
     );
     let (bound, _) = threshold(s, sample, wanted, wanted / 8);
+    if bound == f32::NEG_INFINITY {
+        return None;
+    }
     let marks = &mut bytemuck::cast_slice_mut::<f32, u16>(rest)[..row.len().div_ceil(16).next_multiple_of(16)];
     let max = mark(s, row, bound, marks);
     let n = places(s, marks, list).filter(|&n| n >= k)?;
