@@ -184,11 +184,10 @@ fn main() {
             curve.push((m, line(&format!("packed, M = {m}"), m, found)));
         }
         for (name, format) in [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)] {
-            line(
-                &format!("{name}, M = 64"),
-                64,
-                setting.product(64, size, size, format, |weight, run| setting.race(weight, run)),
-            );
+            for m in [64, 256].into_iter().filter(|&m| full || m <= 64) {
+                let found = setting.product(m, size, size, format, |weight, run| setting.race(weight, run));
+                line(&format!("{name}, M = {m}"), m, found);
+            }
         }
         for m in [7, 63] {
             let found = setting.product(m, size - 1, size + 1, FORMAT_PACKED, |weight, run| setting.race(weight, run));
