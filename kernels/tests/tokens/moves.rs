@@ -122,3 +122,33 @@ fn narrow_loads_and_stores() {
         }
     }
 }
+
+/// Lines, and what lies across two.
+#[repr(align(64))]
+struct Lines([f32; 48]);
+
+struct Past<'a>(&'a [f32; 16], &'a mut Lines, usize);
+
+impl Kernel for Past<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        s.store_past(s.load(self.0), self.1.0[self.2..].first_chunk_mut().unwrap());
+        s.fence();
+    }
+}
+
+#[test]
+fn writes_past_the_caches() {
+    let a = lanes(|i| i as f32 - 7.5);
+    for level in levels() {
+        for at in [0, 16, 5, 29] {
+            let mut lines = Lines([99.0; 48]);
+            level.run(Past(&a, &mut lines, at));
+            for (i, &found) in lines.0.iter().enumerate() {
+                assert_eq!(found, if (at..at + 16).contains(&i) { a[i - at] } else { 99.0 }, "{level:?} at {at}");
+            }
+        }
+    }
+}
