@@ -134,6 +134,9 @@ fn vocabulary(criterion: &mut Criterion, level: Level, v: usize) {
     bench.top_k::<32>(&flat, 50);
     bench.top_k::<64>(&flat, 50);
     bench.top_k::<128>(&flat, 50);
+    bench.top_k::<256>(&flat, 50);
+    bench.top_k::<512>(&flat, 50);
+    bench.top_k::<1024>(&flat, 50);
     bench.top_k::<16>(&flat, 1024);
     bench.top_k::<64>(&flat, 1024);
 }
