@@ -22,7 +22,7 @@ const WORK: usize = 1 << 21;
 
 /// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two apart,
 /// push each other out before their lines are whole.
-const PAST: usize = 1 << 20;
+const PAST: usize = 1 << 19;
 
 pub(super) struct Slots {
     rows: RowSlots,
