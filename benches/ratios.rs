@@ -8,7 +8,7 @@ mod logits;
 mod median;
 
 use logits::{Floor, normal};
-use median::median;
+use median::{median, ratio};
 use std::hint::black_box;
 use std::time::Instant;
 use tilekern::kernels::dispatch::Level;
@@ -95,7 +95,7 @@ impl Setting {
             assert!(chosen > f32::NEG_INFINITY && (case.choice != Choice::Best || chosen == top));
         }
         let (floor, time) = (median(&mut floors), median(&mut times));
-        let ratio = 1.0 + (time - floor) / floor.max(34e-12 * v as f64);
+        let ratio = ratio(time, floor, v);
         println!("  {:<44} {:9.2} us {ratio:7.2} of {:.2} us", case.name, time * 1e6, floor * 1e6);
     }
 }

@@ -15,7 +15,7 @@ use common::{build, root, scratch, static_libraries, succeed};
 use core::ffi::c_void;
 use libloading::Library;
 use logits::{Floor, normal};
-use median::median;
+use median::{median, ratio};
 use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
@@ -95,8 +95,7 @@ fn main() {
             times[2].push(start.elapsed().as_secs_f64() / f64::from(batch));
         }
         let [rust, c, floor] = times.map(|mut times: Vec<f64>| median(&mut times));
-        let ratio = |time: f64| 1.0 + (time - floor) / floor.max(34e-12 * v as f64);
         print!("  V = {v:<7} {case:<16} Rust {:8.0} ns, C {:8.0} ns, {:+5.0} ns", rust * 1e9, c * 1e9, (c - rust) * 1e9);
-        if v == 32 { println!() } else { println!("; {:.2} and {:.2} of the floor", ratio(rust), ratio(c)) }
+        if v == 32 { println!() } else { println!("; {:.2} and {:.2} of the floor", ratio(rust, floor, v), ratio(c, floor, v)) }
     }
 }
