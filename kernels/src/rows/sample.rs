@@ -97,6 +97,18 @@ pub struct Choice {
     pub status: u8,
 }
 
+/// What the first pass left for top-k.
+enum Found {
+    /// Maxima of blocks.
+    Blocks,
+    /// Maxima of the smallest blocks.
+    Small,
+    /// Maxima of wide blocks, of what is above 0.
+    Half,
+    /// The first entries of the list, unsorted.
+    Candidates(usize),
+}
+
 /// What the stages leave.
 enum Kept {
     /// The first entries of the list in the workspace; its values are already weights.
@@ -170,23 +182,32 @@ impl<T: Element> Sample<'_, T> {
         self.stages.k > self.row.len() / (2 * BLOCK) && self.row.len() <= LONG
     }
 
+    /// The first pass.
+    #[inline(always)]
+    fn scan<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (Found, Summary) {
+        let (few, row, k, nan) = (self.few_blocks::<BLOCK>(), self.row, self.stages.k, self.nan);
+        let Workspace { list, maxima } = &mut self.work;
+        // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
+        if k > 0
+            && k <= row.len() / (2 * WIDE)
+            && let Some(summary) = half_maxima::<S, T, WIDE>(s, row, maxima, nan)
+        {
+            return (Found::Half, summary);
+        }
+        if !few {
+            return (Found::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
+        }
+        match candidates(s, row, k, maxima, list, nan) {
+            Some((summary, n)) => (Found::Candidates(n), summary),
+            None => (Found::Small, block_maxima::<S, T, SMALL>(s, row, maxima, nan)),
+        }
+    }
+
     /// The row by way of its block maxima.
     #[inline(always)]
     fn run_blocks<S: Simd, const BLOCK: usize>(mut self, s: S) -> Choice {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
-        let (few, (row, maxima)) = (self.few_blocks::<BLOCK>(), (self.row, &mut *self.work.maxima));
-        // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
-        let k = self.stages.k;
-        let half = match k > 0 && k <= row.len() / (2 * WIDE) {
-            true => half_maxima::<S, T, WIDE>(s, row, maxima, self.nan),
-            false => None,
-        };
-        let guess = if few { candidates(s, row, k, maxima, &mut self.work.list, self.nan) } else { None };
-        let summary = match half.or(guess.map(|(summary, _)| summary)) {
-            Some(summary) => summary,
-            None if few => block_maxima::<S, T, SMALL>(s, row, maxima, self.nan),
-            None => block_maxima::<S, T, BLOCK>(s, row, maxima, self.nan),
-        };
+        let (found, summary) = self.scan::<S, BLOCK>(s);
         let status = self.status(summary);
         if status & status::EMPTY != 0 {
             self.write_nothing();
@@ -196,7 +217,7 @@ impl<T: Element> Sample<'_, T> {
             Ok(token) => return Choice { token, status },
             Err(front) => front,
         };
-        let kept = self.keep::<S, BLOCK>(s, summary.max, front, half.is_some(), guess.map(|(_, n)| n));
+        let kept = self.keep::<S, BLOCK>(s, summary.max, front, found);
         let token = match kept {
             Kept::List(n) => self.finish_list(s, n, false),
             Kept::Filled(n) => self.finish_list(s, n, true),
@@ -204,7 +225,7 @@ impl<T: Element> Sample<'_, T> {
             Kept::Sorted(above, weights) => self.finish_sorted(s, above, weights),
         };
         // The list of top-k begins with it.
-        let token = token.unwrap_or_else(|| match k {
+        let token = token.unwrap_or_else(|| match self.stages.k {
             0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, summary.max),
             _ => self.work.list.indices[0] as usize,
         });
@@ -319,16 +340,9 @@ impl<T: Element> Sample<'_, T> {
 
     /// The stages.
     #[inline(always)]
-    fn keep<S: Simd, const BLOCK: usize>(
-        &mut self,
-        s: S,
-        max: f32,
-        front: Option<Front>,
-        half: bool,
-        guess: Option<usize>,
-    ) -> Kept {
+    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, found: Found) -> Kept {
         let Stages { k, p, min_p, is_logits } = self.stages;
-        let (row, few_blocks) = (self.row, self.few_blocks::<BLOCK>());
+        let row = self.row;
         let Workspace { list, maxima } = &mut self.work;
         let nucleus = p > 0.0 && p < 1.0;
         let mut of_list: fn(usize) -> Kept = Kept::List;
@@ -338,18 +352,17 @@ impl<T: Element> Sample<'_, T> {
             list.indices[0] = first_max(s, row, false).0 as i32;
             return Kept::List(1);
         } else if k > 0 {
-            let wide = if half { top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) } else { 0.0 };
-            if let Some(n) = guess {
-                first_sorted(s, list, n, k);
-            } else if wide > 0.0 {
-                top_k_above::<S, T, WIDE>(s, row, k, maxima, wide, list);
-            } else if few_blocks {
-                top_k::<S, T, SMALL>(s, row, k, maxima, list);
-            } else {
-                if half {
-                    block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                }
-                top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+            match found {
+                Found::Candidates(n) => first_sorted(s, list, n, k),
+                Found::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
+                Found::Blocks => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
+                Found::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
+                    least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
+                    _ => {
+                        block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+                        top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+                    }
+                },
             }
             weights = Weights::of_list(s, &list.values[..k], is_logits);
             weights.apply(s, &mut list.values[..k]);
