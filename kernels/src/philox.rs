@@ -59,20 +59,20 @@ impl Exponential {
         self.threads - first % self.threads
     }
 
-    /// The uniform numbers behind those of elements `first + indices`, all of the turn that `element` has;
-    /// [`Exponential::of_uniform`] of them are these.
+    /// The turn of an element.
     #[inline(always)]
-    pub fn uniform<S: Simd, const N: usize>(&self, s: S, first: u64, element: u64, indices: [S::I32; N]) -> [S::F32; N] {
-        let round = element / self.threads;
-        let thread = s.splat_i32(first.wrapping_sub(round * self.threads) as i32);
-        let threads = indices.map(
-            #[inline(always)]
-            |indices| s.add_i32(indices, thread),
-        );
-        self.words(s, threads, round).map(
-            #[inline(always)]
-            |words| uniform(s, words),
-        )
+    pub fn turn(&self, element: u64) -> Turn {
+        // A division takes its time, and most rows have one turn.
+        let number = if element < self.threads { 0 } else { element / self.threads };
+        let mut keys = [self.key; 10];
+        for i in 1..10 {
+            keys[i] = [keys[i - 1][0].wrapping_add(WEYL[0]), keys[i - 1][1].wrapping_add(WEYL[1])];
+        }
+        let counter = self.turn.wrapping_add(number / 4);
+        let [third, fourth] = product(counter as u32, MULTIPLIERS[0]);
+        let [first, second] = product(third ^ keys[0][1], MULTIPLIERS[1]);
+        let start = [(counter >> 32) as u32 ^ keys[0][0], first ^ keys[1][0], second, fourth ^ keys[1][1]];
+        Turn { first: number * self.threads, word: number % 4, start, keys }
     }
 
     /// Exponential numbers of uniform ones.
@@ -95,11 +95,7 @@ impl Exponential {
                 for at in (0..n).step_by(32) {
                     let first = first + at as u64;
                     let words = match self.left_in_turn(first) >= 32 {
-                        true => {
-                            let thread = (first % self.threads) as i32;
-                            let next = s.add_i32(lanes(s), s.splat_i32(thread));
-                            self.words(s, [next, s.add_i32(next, s.splat_i32(16))], first / self.threads)
-                        }
+                        true => self.turn(first).words(s, first, [lanes(s), s.add_i32(lanes(s), s.splat_i32(16))]),
                         false => [self.row(s, first), self.row(s, first + 16)],
                     };
                     for i in 0..2 {
@@ -123,51 +119,107 @@ impl Exponential {
     /// The words of elements `first` to `first + 15`.
     #[inline(always)]
     fn row<S: Simd>(&self, s: S, first: u64) -> S::I32 {
-        let turn = |element: u64| if element < self.threads { 0 } else { element / self.threads };
         // Neighbours mostly share their turn; 16 of them see at most two.
-        let (round, next) = (turn(first), turn(first + 15));
-        let thread = |round: u64| s.add_i32(lanes(s), s.splat_i32(first.wrapping_sub(round * self.threads) as i32));
-        let [words] = self.words(s, [thread(round)], round);
-        if next == round {
+        let [words] = self.turn(first).words(s, first, [lanes(s)]);
+        let later = self.left_in_turn(first);
+        if later >= 16 {
             return words;
         }
-        let later = (next * self.threads - first) as i32;
-        let is_later = s.gt_i32(lanes(s), s.splat_i32(later - 1));
-        s.select_i32(is_later, self.words(s, [thread(next)], next)[0], words)
+        let [next] = self.turn(first + later).words(s, first, [lanes(s)]);
+        s.select_i32(s.gt_i32(lanes(s), s.splat_i32(later as i32 - 1)), next, words)
+    }
+}
+
+/// What the elements of one turn share.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The first of them, which has thread 0.
+    first: u64,
+    /// Which word of the four is theirs.
+    word: u64,
+    /// What the first two rounds take from the counter's low half, which is the same for all: so are half of their products.
+    start: [u32; 4],
+    /// The keys of the rounds.
+    keys: [[u32; 2]; 10],
+}
+
+impl Turn {
+    /// The uniform numbers behind those of elements `first + indices`; [`Exponential::of_uniform`] of them are these.
+    #[inline(always)]
+    pub fn uniform<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::F32; N] {
+        self.words(s, first, indices).map(
+            #[inline(always)]
+            |words| uniform(s, words),
+        )
     }
 
-    /// The words of vectors of threads in the turn `round`, side by side: one alone would wait for its own multiplications.
-    /// Threads are few: the high word of their number is 0.
+    /// The words of vectors of elements `first + indices`, side by side: one alone would wait for its own multiplications. Threads are
+    /// few: the high word of their number is 0.
     #[inline(always)]
-    fn words<S: Simd, const N: usize>(&self, s: S, threads: [S::I32; N], round: u64) -> [S::I32; N] {
+    fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
+        let Turn { word, start, keys, .. } = self;
+        let splat = |word: u32| s.splat_i32(word as i32);
+        let thread = splat(first.wrapping_sub(self.first) as u32);
         // A product takes two lanes, so half of the counters go in one vector each, in its even lanes; the odd lanes mean nothing.
-        let low = self.turn.wrapping_add(round / 4);
-        let counter = [s.splat_i32(low as i32), s.splat_i32((low >> 32) as i32)];
-        let mut c = [[[s.splat_i32(0); 4]; 2]; N];
-        for (c, threads) in c.iter_mut().zip(threads) {
-            *c = [[counter[0], counter[1], threads, s.splat_i32(0)], [counter[0], counter[1], odd(s, threads), s.splat_i32(0)]];
+        let mut c = [[[splat(0); 4]; 2]; N];
+        for (c, indices) in c.iter_mut().zip(indices) {
+            let threads = s.add_i32(indices, thread);
+            for (c, threads) in c.iter_mut().zip([threads, odd(s, threads)]) {
+                let b = s.mul_even(threads, MULTIPLIERS[1]);
+                let a = s.mul_even(s.xor(odd(s, b), splat(start[0])), MULTIPLIERS[0]);
+                *c = [s.xor(b, splat(start[1])), splat(start[2]), s.xor(odd(s, a), splat(start[3])), a];
+            }
         }
-        let mut key = self.key;
-        for _ in 0..10 {
-            let keys = key.map(
-                #[inline(always)]
-                |key| s.splat_i32(key as i32),
-            );
+        for key in &keys[2..9] {
             for c in c.as_flattened_mut() {
                 let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
-                *c = [s.xor(s.xor(odd(s, b), c[1]), keys[0]), b, s.xor(s.xor(odd(s, a), c[3]), keys[1]), a];
+                *c = [s.xor(s.xor(odd(s, b), c[1]), splat(key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(key[1])), a];
             }
-            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
-        let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
-        let mut words = threads;
-        for (word, [evens, odds]) in words.iter_mut().zip(&c) {
-            // Most rows have one turn: then the last round has but one product.
-            let (a, b) = if round % 4 == 0 { (evens[0], odds[0]) } else { (evens[round as usize % 4], odds[round as usize % 4]) };
-            *word = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(b))), a);
+        // Words 0 and 1 are of one product, 2 and 3 of the other.
+        let last = |high: S::I32, with: S::I32, key: u32| s.xor(s.xor(odd(s, high), with), splat(key));
+        let mut words = indices;
+        for (to, c) in words.iter_mut().zip(c) {
+            let [evens, odds] = match word {
+                0 => each(
+                    c,
+                    #[inline(always)]
+                    |c| last(s.mul_even(c[2], MULTIPLIERS[1]), c[1], keys[9][0]),
+                ),
+                1 => each(
+                    c,
+                    #[inline(always)]
+                    |c| s.mul_even(c[2], MULTIPLIERS[1]),
+                ),
+                2 => each(
+                    c,
+                    #[inline(always)]
+                    |c| last(s.mul_even(c[0], MULTIPLIERS[0]), c[3], keys[9][1]),
+                ),
+                _ => each(
+                    c,
+                    #[inline(always)]
+                    |c| s.mul_even(c[0], MULTIPLIERS[0]),
+                ),
+            };
+            let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
+            *to = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(odds))), evens);
         }
         words
     }
+}
+
+/// Of both halves.
+#[inline(always)]
+fn each<C, W>([evens, odds]: [C; 2], word: impl Fn(C) -> W) -> [W; 2] {
+    [word(evens), word(odds)]
+}
+
+/// The high and the low word of a product.
+#[inline(always)]
+const fn product(a: u32, b: u32) -> [u32; 2] {
+    let product = a as u64 * b as u64;
+    [(product >> 32) as u32, product as u32]
 }
 
 /// The odd lanes, moved to the even ones.

@@ -183,13 +183,12 @@ impl Lead {
         s.vectorize(
             #[inline(always)]
             || {
-                let n = weights.len();
+                let (n, turn) = (weights.len(), numbers.turn(element));
                 for at in (0..n).step_by(32) {
                     let spans = [Span { at, len: 16.min(n - at) }, Span { at: n.min(at + 16), len: 16.min(n - n.min(at + 16)) }];
-                    let uniform = numbers.uniform(
+                    let uniform = turn.uniform(
                         s,
                         first,
-                        element,
                         spans.map(
                             #[inline(always)]
                             |span| span.load_i32(s, indices),

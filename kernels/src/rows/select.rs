@@ -137,14 +137,16 @@ pub fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) 
 /// A bit for each of up to 64 values that reaches `bound`. A NaN counts as -inf.
 #[inline(always)]
 fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
+    if bound == f32::NEG_INFINITY {
+        return u64::MAX >> (64 - values.len());
+    }
     let mut hits = 0;
     vectors(
         values.len(),
         #[inline(always)]
         |span| {
-            let v = s.max(span.load(s, values, T::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
-            let inside = (1u64 << span.len) - 1;
-            hits |= (u64::from(s.mask_bits(s.le(s.splat(bound), v))) & inside) << span.at;
+            let v = span.load(s, values, T::NEG_INFINITY);
+            hits |= u64::from(s.mask_bits(s.le(s.splat(bound), v))) << span.at;
         },
     );
     hits
