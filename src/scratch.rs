@@ -48,6 +48,9 @@ impl Plan {
 
     /// `len` elements for each worker.
     pub fn each<T: Pod>(&mut self, workers: usize, len: usize) -> Result<WorkerSlot<T>, Error> {
+        if len == 0 {
+            return Ok(WorkerSlot { first: Slot { offset: self.bytes, len, kind: PhantomData }, pitch: 0, workers });
+        }
         let pitch = len.checked_mul(size_of::<T>()).and_then(|n| n.checked_next_multiple_of(ALIGN));
         let offset = self.reserve(pitch.and_then(|n| n.checked_mul(workers)))?;
         Ok(WorkerSlot { first: Slot { offset, len, kind: PhantomData }, pitch: pitch.unwrap_or(0), workers })

@@ -5,163 +5,12 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
 
+mod dims;
 mod flat;
 mod heads;
 mod runs;
+pub use dims::{Dims, MAX_RANK};
 pub(crate) use heads::Tokens;
-
-/// The largest number of dimensions.
-pub const MAX_RANK: usize = 5;
-
-/// The most elements, so that they fit in memory at 8 bytes each.
-const LARGEST: usize = isize::MAX as usize / 8;
-
-/// Shape and strides. Strides are in elements; 0 broadcasts.
-///
-/// ```
-/// use tilekern::Dims;
-///
-/// let d = Dims::contiguous(&[2, 3])?;
-/// assert_eq!((d.shape(), d.strides()), (&[2, 3][..], &[3, 1][..]));
-/// # Ok::<(), tilekern::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dims {
-    rank: usize,
-    shape: [usize; MAX_RANK],
-    strides: [usize; MAX_RANK],
-    elements: usize,
-    extent: usize,
-}
-
-impl Dims {
-    /// Row-major, without gaps.
-    #[inline]
-    pub fn contiguous(shape: &[usize]) -> Result<Dims, Error> {
-        match *shape {
-            [] => Dims::row_major([]),
-            [a] => Dims::row_major([a]),
-            [a, b] => Dims::row_major([a, b]),
-            [a, b, c] => Dims::row_major([a, b, c]),
-            [a, b, c, d] => Dims::row_major([a, b, c, d]),
-            [a, b, c, d, e] => Dims::row_major([a, b, c, d, e]),
-            _ => Err(Error::invalid("shape", "a rank of at most 5", shape.len())),
-        }
-    }
-
-    /// Of a known rank, so that nothing of it is stored twice: this runs for every tensor of every call.
-    #[inline(always)]
-    fn row_major<const R: usize>(from: [usize; R]) -> Result<Dims, Error> {
-        let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
-        let (mut next, mut empty) = (1usize, false);
-        for i in (0..R).rev() {
-            (shape[i], strides[i]) = (from[i], next);
-            empty |= from[i] == 0;
-            next = next.checked_mul(from[i].max(1)).ok_or_else(too_large)?;
-        }
-        let elements = if empty { 0 } else { next };
-        elements.checked_mul(8).filter(|&n| n <= isize::MAX as usize).ok_or_else(too_large)?;
-        Ok(Dims { rank: R, shape, strides, elements, extent: elements })
-    }
-
-    /// Any strides. What they address must fit in `usize` bytes, at 8 bytes an element.
-    pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Dims, Error> {
-        let rank = shape.len();
-        if rank > MAX_RANK {
-            return Err(Error::invalid("shape", "a rank of at most 5", rank));
-        }
-        if strides.len() != rank {
-            return Err(Error::invalid("strides", rank, strides.len()));
-        }
-        let mut d = Dims { rank, shape: [0; MAX_RANK], strides: [0; MAX_RANK], elements: 1, extent: 1 };
-        d.shape[..rank].copy_from_slice(shape);
-        d.strides[..rank].copy_from_slice(strides);
-        for (&n, &stride) in shape.iter().zip(strides) {
-            d.elements = d.elements.checked_mul(n).ok_or_else(too_large)?;
-            let reach = n.saturating_sub(1).checked_mul(stride).ok_or_else(too_large)?;
-            d.extent = d.extent.checked_add(reach).ok_or_else(too_large)?;
-        }
-        if d.elements == 0 {
-            d.extent = 0;
-        }
-        if d.elements.max(d.extent) > LARGEST { Err(too_large()) } else { Ok(d) }
-    }
-
-    /// The size of each dimension.
-    pub fn shape(&self) -> &[usize] {
-        &self.shape[..self.rank]
-    }
-
-    /// The stride of each dimension, in elements.
-    pub fn strides(&self) -> &[usize] {
-        &self.strides[..self.rank]
-    }
-
-    /// The number of dimensions.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// The product of the sizes.
-    pub fn elements(&self) -> usize {
-        self.elements
-    }
-
-    /// Elements of memory from the first to the last, both included.
-    pub fn extent(&self) -> usize {
-        self.extent
-    }
-
-    /// Row-major without gaps.
-    pub fn is_contiguous(&self) -> bool {
-        let mut next = 1;
-        for i in (0..self.rank).rev() {
-            if self.shape[i] != 1 && self.strides[i] != next {
-                return false;
-            }
-            next *= self.shape[i];
-        }
-        true
-    }
-
-    /// Offset of row `r`, where all dimensions but the last are counted through row-major.
-    #[inline]
-    pub(crate) fn row_offset(&self, r: usize) -> usize {
-        match self.rank {
-            0 | 1 => 0,
-            2 => r * self.strides[0],
-            _ => {
-                let (mut r, mut offset) = (r, 0);
-                for i in (0..self.rank - 1).rev() {
-                    offset += r % self.shape[i] * self.strides[i];
-                    r /= self.shape[i];
-                }
-                offset
-            }
-        }
-    }
-
-    /// How many elements a row takes that has to be brought together: none where rows are contiguous.
-    #[inline]
-    pub(crate) fn staged(&self) -> usize {
-        let (len, stride) = self.last();
-        if stride == 1 || len <= 1 { 0 } else { len }
-    }
-
-    /// Size and stride of the last dimension; a scalar is a row of one.
-    #[inline]
-    pub(crate) fn last(&self) -> (usize, usize) {
-        match self.rank {
-            0 => (1, 1),
-            rank => (self.shape[rank - 1], self.strides[rank - 1]),
-        }
-    }
-}
-
-#[cold]
-fn too_large() -> Error {
-    Error::invalid("shape", "a size that fits in memory", "an overflow")
-}
 
 /// What validation may ask of a tensor of any backend.
 pub trait Describe {
@@ -243,7 +92,7 @@ macro_rules! describe {
             }
             fn bytes(&self) -> Range<usize> {
                 let start = self.data as usize;
-                let length = if self.has_data() { self.dims.extent * size_of::<T>() } else { 0 };
+                let length = if self.has_data() { self.dims.extent() * size_of::<T>() } else { 0 };
                 start..start + length
             }
             fn element_bytes(&self) -> usize {
@@ -262,7 +111,7 @@ describe!(Tensor);
 describe!(TensorMut);
 
 fn fits(dims: &Dims, length: usize) -> Result<(), Error> {
-    if dims.extent <= length { Ok(()) } else { Err(Error::invalid("data", dims.extent, length)) }
+    if dims.extent() <= length { Ok(()) } else { Err(Error::invalid("data", dims.extent(), length)) }
 }
 
 impl<'a, T> Tensor<'a, T> {
@@ -301,7 +150,7 @@ impl<'a, T> Tensor<'a, T> {
     #[inline]
     pub(crate) fn row(&self, r: usize) -> Row<'a, T> {
         let (len, stride) = self.dims.last();
-        debug_assert!(r * len < self.dims.elements.max(1));
+        debug_assert!(r * len < self.dims.elements().max(1));
         // SAFETY: `r` is below the number of rows, so the row lies inside the extent.
         Row { first: unsafe { self.data.add(self.dims.row_offset(r)) }, len, stride, memory: PhantomData }
     }
@@ -313,7 +162,7 @@ impl<'a, T> Tensor<'a, T> {
     pub(crate) fn memory(&self) -> Option<&'a [T]> {
         let (len, stride) = self.dims.last();
         // SAFETY: the elements of the extent can be read; validation refuses a null pointer with elements.
-        (stride == 1 || len <= 1).then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent) })
+        (stride == 1 || len <= 1).then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent()) })
     }
 }
 
@@ -367,7 +216,7 @@ impl<'a, T> TensorMut<'a, T> {
     #[inline]
     pub(crate) unsafe fn row(&self, r: usize) -> RowMut<'a, T> {
         let (len, stride) = self.dims.last();
-        debug_assert!(r * len < self.dims.elements.max(1));
+        debug_assert!(r * len < self.dims.elements().max(1));
         // SAFETY: `r` is below the number of rows, so the row lies inside the extent.
         RowMut { first: unsafe { self.data.add(self.dims.row_offset(r)) }, len, stride, memory: PhantomData }
     }

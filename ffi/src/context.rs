@@ -107,12 +107,13 @@ impl Context {
         }
     }
 
-    fn isa(self) -> Result<Isa, Error> {
-        let Some(context) = self.0 else { return Ok(Isa::detect()) };
+    /// The instruction set that is asked for; none: the best.
+    fn isa(self) -> Result<Option<Isa>, Error> {
+        let Some(context) = self.0 else { return Ok(None) };
         // SAFETY: `new` was promised a valid context.
         let code = unsafe { (*context.as_ptr()).isa };
-        Ok(match code {
-            TK_ISA_BEST => Isa::detect(),
+        Ok(Some(match code {
+            TK_ISA_BEST => return Ok(None),
             TK_ISA_PORTABLE => Isa::Portable,
             TK_ISA_AVX2 => Isa::Avx2,
             TK_ISA_AVX512 => Isa::Avx512,
@@ -121,7 +122,7 @@ impl Context {
             TK_ISA_NEONDOT => Isa::NeonDot,
             TK_ISA_AVX512AMX => Isa::Avx512Amx,
             _ => return Err(Error::new(Status::Invalid, "isa", "0 to 7", i64::from(code))),
-        })
+        }))
     }
 
     fn pool(self) -> Result<Pool, Error> {
@@ -144,7 +145,10 @@ impl Context {
 
     /// The processor that the context describes.
     pub fn host(self) -> Result<Processor, Error> {
-        Host::with(self.isa()?, self.pool()?)
+        match self.isa()? {
+            Some(isa) => Host::with(isa, self.pool()?),
+            None => Ok(Host::best(self.pool()?)),
+        }
     }
 
     /// The stream that the context describes.
@@ -203,7 +207,7 @@ pub unsafe extern "C" fn tk_isa_name(context: *const tk_context) -> *const c_cha
     let context = unsafe { Context::new(context.cast_mut()) };
     let name = context.and_then(|context| match context.backend()? {
         TK_BACKEND_ASCEND => Ok(text!("ascend")),
-        _ => context.isa().map(isa_text),
+        _ => context.isa().map(|isa| isa_text(isa.unwrap_or_else(Isa::detect))),
     });
     name.unwrap_or(core::ptr::null())
 }

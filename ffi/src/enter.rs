@@ -17,20 +17,22 @@ pub(crate) enum Job<'a, B: Target = Processor> {
 }
 
 impl<B: Target> Job<'_, B> {
-    /// Answers, for the operation whose arguments were made from the struct. Inline, so that they are not moved once more.
-    #[inline(always)]
+    /// Answers, for the operation whose arguments were made from the struct. A call of its own that borrows none of them: inline they would
+    /// be copied field by field.
+    #[inline(never)]
     pub fn answer<C>(self, call: C) -> Result<(), Error>
     where
         B: Run<C>,
     {
         match self {
-            Job::Query(target, bytes) => {
-                *bytes = target.workspace(&call)?.size();
-                Ok(())
-            }
+            Job::Query(target, bytes) => size(target, call).map(|size| *bytes = size),
             Job::Run(target, scratch) => target.run(call, scratch),
         }
     }
+}
+
+fn size<C, B: Run<C>>(target: B, call: C) -> Result<usize, Error> {
+    Ok(target.workspace(&call)?.size())
 }
 
 /// The struct of an operation.

@@ -86,7 +86,7 @@ fn required<'a>(name: &'static str, tensor: Argument<'a>) -> Result<&'a tk_tenso
 /// What a backend reads and writes.
 pub(crate) trait Tensors: Target {
     /// A tensor to read.
-    #[inline]
+    #[inline(always)]
     fn read<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::View<'a, T>, Error> {
         let tensor = required(name, tensor)?;
         let dims = tensor.dims::<T>(name)?;
@@ -95,7 +95,7 @@ pub(crate) trait Tensors: Target {
     }
 
     /// A tensor to write.
-    #[inline]
+    #[inline(always)]
     fn write<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::ViewMut<'a, T>, Error> {
         let tensor = required(name, tensor)?;
         let dims = tensor.dims::<T>(name)?;
@@ -109,6 +109,7 @@ pub(crate) trait Tensors: Target {
     }
 
     /// A tensor to read, or NULL, where it belongs.
+    #[inline(never)]
     fn read_into<'a, T: Dtype>(
         place: &mut Option<Self::View<'a, T>>,
         name: &'static str,
@@ -121,6 +122,7 @@ pub(crate) trait Tensors: Target {
     }
 
     /// A tensor to write, or NULL, where it belongs.
+    #[inline(never)]
     fn write_into<'a, T: Dtype>(
         place: &mut Option<Self::ViewMut<'a, T>>,
         name: &'static str,
@@ -211,10 +213,33 @@ pub(crate) use per_float;
 
 impl tk_tensor {
     /// The dimensions, of a tensor of that dtype.
-    #[inline]
+    #[inline(always)]
     fn dims<T: Dtype>(&self, name: &'static str) -> Result<Dims, Error> {
-        if self.dtype != T::CODE {
-            return Err(unexpected(name, T::NAME, dtype(name, Some(self))?));
+        match self.plain_dims(T::CODE) {
+            Some(dims) => Ok(dims),
+            None => self.dims_of(name, T::CODE, T::NAME),
+        }
+    }
+
+    /// The dimensions of a contiguous vector or matrix of that dtype, as most tensors are; `None` of others, and of what is wrong.
+    #[inline(never)]
+    fn plain_dims(&self, code: i32) -> Option<Dims> {
+        if self.dtype != code || self.shape.is_null() || !self.strides.is_null() {
+            return None;
+        }
+        // SAFETY: the C program promises `rank` sizes, more than i.
+        let size = |i| usize::try_from(unsafe { *self.shape.add(i) }).ok();
+        match self.rank {
+            1 => Dims::contiguous(&[size(0)?]).ok(),
+            2 => Dims::contiguous(&[size(0)?, size(1)?]).ok(),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn dims_of(&self, name: &'static str, code: i32, expected: &'static str) -> Result<Dims, Error> {
+        if self.dtype != code {
+            return Err(unexpected(name, expected, dtype(name, Some(self))?));
         }
         self.dims_of_any(name)
     }

@@ -51,7 +51,7 @@ pub struct Host<P = Serial> {
 impl Host<Serial> {
     /// The best instruction set, on the calling thread.
     pub fn new() -> Host<Serial> {
-        Host { level: Level::detect(), pool: Serial }
+        Host::best(Serial)
     }
 }
 
@@ -62,6 +62,17 @@ impl Default for Host<Serial> {
 }
 
 impl<P: ParallelFor> Host<P> {
+    /// The best instruction set, on a pool.
+    ///
+    /// ```
+    /// use tilekern::{Host, Isa, Serial};
+    ///
+    /// assert_eq!(Host::best(Serial).isa(), Isa::detect());
+    /// ```
+    pub fn best(pool: P) -> Host<P> {
+        Host { level: Level::detect(), pool }
+    }
+
     /// A given instruction set and pool. An instruction set that the processor lacks is an error, never silently another.
     pub fn with(isa: Isa, pool: P) -> Result<Host<P>, Error> {
         let level = Level::new(isa);

@@ -4,8 +4,7 @@ use super::{Dims, PhantomData, Row, RowMut, TensorMut};
 use core::ops::Range;
 
 fn vector(len: usize, stride: usize) -> Dims {
-    let extent = if len == 0 { 0 } else { (len - 1) * stride + 1 };
-    Dims { rank: 1, shape: [len, 0, 0, 0, 0], strides: [stride, 0, 0, 0, 0], elements: len, extent }
+    Dims::new([len], [stride])
 }
 
 impl<'a, T> TensorMut<'a, T> {
@@ -16,7 +15,7 @@ impl<'a, T> TensorMut<'a, T> {
 
     /// One row of all elements, if they lie without gaps; else as it is.
     pub(crate) fn flattened(self) -> TensorMut<'a, T> {
-        if self.dims.is_contiguous() { TensorMut { dims: vector(self.dims.elements, 1), ..self } } else { self }
+        if self.dims.is_contiguous() { TensorMut { dims: vector(self.dims.elements(), 1), ..self } } else { self }
     }
 }
 

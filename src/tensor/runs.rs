@@ -20,9 +20,7 @@ impl Runs {
             _ if outer == tokens * inner => (1, batch * tokens, inner),
             _ => (batch, tokens, inner),
         };
-        let extent = if rows * columns == 0 { 0 } else { (rows - 1) * pitch + (columns - 1) * last + 1 };
-        let (shape, strides) = ([rows, columns, 0, 0, 0], [pitch, last, 0, 0, 0]);
-        Runs { count, dims: Dims { rank: 2, shape, strides, elements: rows * columns, extent }, pitch: outer }
+        Runs { count, dims: Dims::new([rows, columns], [pitch, last]), pitch: outer }
     }
 }
 
