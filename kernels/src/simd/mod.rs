@@ -323,13 +323,14 @@ pub struct TileBlock<'a> {
 pub trait TileUnit: Copy {
     /// To be called before [`TileUnit::multiply`] with blocks of that many rows, at most 32.
     fn configure(self, rows: usize);
-    /// `to[row][v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
+    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
     fn multiply<const NV: usize>(
         self,
         block: TileBlock<'_>,
         w: [&[[i8; 64]]; NV],
         ahead: [&[[i8; 64]]; NV],
         to: &mut [[i32; 16]],
+        pitch: usize,
     );
     /// To be called after the last block.
     fn release(self);
@@ -346,6 +347,7 @@ impl TileUnit for core::convert::Infallible {
         _w: [&[[i8; 64]]; NV],
         _ahead: [&[[i8; 64]]; NV],
         _to: &mut [[i32; 16]],
+        _pitch: usize,
     ) {
         match self {}
     }

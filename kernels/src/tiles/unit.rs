@@ -5,34 +5,53 @@
 
 use super::matmul::{Finished, Matmul, PARKED};
 use crate::simd::TileUnit;
+use core::ops::Range;
 
 /// Rows of a block on a unit for tiles.
 const UNIT_ROWS: usize = 32;
 
-/// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and a small product takes less
-/// than the setting up.
+/// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and vectors read a little faster;
+/// a small product takes less than the setting up.
 #[inline(always)]
 pub(super) const fn suits_unit(rows: usize, k: usize) -> bool {
-    rows >= 4 && rows * k >= 640
+    rows > 8 && rows * k >= 640
 }
 
 impl Matmul<'_> {
-    /// On the unit for tiles: pairs of panels by blocks of rows, whole sums at once.
+    /// On the unit for tiles: groups of panels, so many that their sums just have room, and in a group pairs of them by blocks of rows.
     #[inline(always)]
     pub(super) fn on_unit<U: TileUnit>(mut self, unit: U) {
-        let (mut panel, mut configured) = (self.panels.start, 0);
-        while panel < self.panels.end {
-            panel += match self.panels.end - panel {
-                1 => self.unit_panels::<U, 1>(unit, panel, &mut configured),
-                _ => self.unit_panels::<U, 2>(unit, panel, &mut configured),
-            };
+        let (mut configured, rows) = (0, self.x.rows().min(PARKED / 2));
+        // An even number, so that only the last panel can be one without another. Where a group is all of a chunk of rows, its sums go out
+        // in long runs.
+        let width = PARKED / rows.next_power_of_two();
+        for panel in self.panels.clone().step_by(width) {
+            let panels = panel..self.panels.end.min(panel + width);
+            for first in (0..self.x.rows()).step_by(rows) {
+                let chunk = first..self.x.rows().min(first + rows);
+                for pair in panels.clone().step_by(2) {
+                    match panels.end - pair {
+                        1 => self.unit_panels::<U, 1>(unit, pair, &panels, chunk.clone(), &mut configured),
+                        _ => self.unit_panels::<U, 2>(unit, pair, &panels, chunk.clone(), &mut configured),
+                    }
+                }
+                let sums = &bytemuck::cast_slice(&self.words[..PARKED * 8])[..chunk.len() * panels.len()];
+                (self.sink)(Finished { rows: chunk, panels: panels.clone(), sums });
+            }
         }
         unit.release();
     }
 
-    /// All rows over NV panels, the weights behind them asked for by all blocks in equal shares; returns NV.
+    /// Some rows over NV panels of a group, the weights behind them asked for by all blocks of rows in equal shares.
     #[inline(always)]
-    fn unit_panels<U: TileUnit, const NV: usize>(&mut self, unit: U, panel: usize, configured: &mut usize) -> usize {
+    fn unit_panels<U: TileUnit, const NV: usize>(
+        &mut self,
+        unit: U,
+        panel: usize,
+        group: &Range<usize>,
+        rows: Range<usize>,
+        configured: &mut usize,
+    ) {
         let (x, parked) = (self.x, bytemuck::cast_slice_mut(&mut self.words[..PARKED * 8]));
         let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);
         for v in 0..NV {
@@ -43,18 +62,14 @@ impl Matmul<'_> {
             }
         }
         let blocks = x.rows().div_ceil(UNIT_ROWS);
-        for first in (0..x.rows()).step_by(PARKED / 2) {
-            let end = x.rows().min(first + PARKED / 2);
-            for row in (first..end).step_by(UNIT_ROWS) {
-                let (i, block) = (row / UNIT_ROWS, x.block(row..end.min(row + UNIT_ROWS)));
-                if core::mem::replace(configured, block.rows) != block.rows {
-                    unit.configure(block.rows);
-                }
-                let ahead = next.map(|next| &next[next.len() * i / blocks..next.len() * (i + 1) / blocks]);
-                unit.multiply(block, w, ahead, &mut parked[(row - first) * NV..]);
+        for row in rows.clone().step_by(UNIT_ROWS) {
+            let (i, block) = (row / UNIT_ROWS, x.block(row..rows.end.min(row + UNIT_ROWS)));
+            if core::mem::replace(configured, block.rows) != block.rows {
+                unit.configure(block.rows);
             }
-            (self.sink)(Finished { rows: first..end, panels: panel..panel + NV, sums: &parked[..(end - first) * NV] });
+            let ahead = next.map(|next| &next[next.len() * i / blocks..next.len() * (i + 1) / blocks]);
+            let at = (row - rows.start) * group.len() + panel - group.start;
+            unit.multiply(block, w, ahead, &mut parked[at..], group.len());
         }
-        NV
     }
 }

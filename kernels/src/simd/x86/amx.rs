@@ -60,7 +60,7 @@ const NEAR: usize = 2048;
 /// The loop over K of one or two tiles of rows by one or two panels. Each step asks for weights that come [`NEAR`] bytes behind these, and
 /// for its share of `ahead`.
 macro_rules! multiply {
-    ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident) => {{
+    ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
         let lines = $ahead[0].len().div_ceil($block.steps);
         // SAFETY: the token proves the unit and `multiply` the sizes: 64 bytes of each row and 1 KiB of each panel for every step are
@@ -98,7 +98,7 @@ macro_rules! multiply {
                 b0 = inout(reg) $w[0].as_ptr() => _, b1 = inout(reg) $w[$w.len() - 1].as_ptr() => _, near = const NEAR,
                 p0 = inout(reg) $ahead[0].as_ptr() => _, p1 = inout(reg) $ahead[$w.len() - 1].as_ptr() => _,
                 lines = in(reg) lines, i = out(reg) _,
-                n = inout(reg) $block.steps => _, s = inout(reg) 64usize => _, c = in(reg) $to.as_mut_ptr(),
+                n = inout(reg) $block.steps => _, s = in(reg) 64usize, c = inout(reg) $to.as_mut_ptr() => _, pc = in(reg) 64 * $to_pitch,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack)
@@ -125,10 +125,12 @@ impl TileUnit for Amx {
         w: [&[[i8; 64]]; NV],
         ahead: [&[[i8; 64]]; NV],
         to: &mut [[i32; 16]],
+        pitch: usize,
     ) {
         const { assert!(NV == 1 || NV == 2) };
         let (rows, steps) = (block.rows, block.steps);
-        assert!((1..=32).contains(&rows) && steps >= 1 && to.len() >= rows * NV);
+        assert!((1..=32).contains(&rows) && steps >= 1 && pitch >= NV);
+        assert!(to.len() >= NV && (to.len() - NV) / pitch >= rows - 1);
         assert!((rows - 1) * block.pitch + 8 * steps <= block.x.len());
         for v in 0..NV {
             assert!(w[v].len() >= 16 * steps);
@@ -139,41 +141,46 @@ impl TileUnit for Amx {
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
-                "add {s}, 64; tilestored [{c} + {s}*1], tmm0; tilestored [{c} + {s}*1 + 64], tmm1
-                 tilestored [{c} + {s}*1 + 2048], tmm2; tilestored [{c} + {s}*1 + 2112], tmm3",
+                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1
+                 mov {i}, {pc}; shl {i}, 4; add {c}, {i}
+                 tilestored [{c} + {pc}*1], tmm2; tilestored [{c} + {pc}*1 + 64], tmm3",
                 block,
                 w,
                 ahead,
-                to
+                to,
+                pitch
             ),
             (true, _) => multiply!(
                 "tilezero tmm0; tilezero tmm2",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6",
-                "tilestored [{c} + {s}*1], tmm0; tilestored [{c} + {s}*1 + 1024], tmm2",
+                "tilestored [{c} + {pc}*1], tmm0; mov {i}, {pc}; shl {i}, 4; add {c}, {i}; tilestored [{c} + {pc}*1], tmm2",
                 block,
                 w,
                 ahead,
-                to
+                to,
+                pitch
             ),
             (false, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7",
-                "add {s}, 64; tilestored [{c} + {s}*1], tmm0; tilestored [{c} + {s}*1 + 64], tmm1",
+                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1",
                 block,
                 w,
                 ahead,
-                to
+                to,
+                pitch
             ),
             (false, _) => multiply!(
                 "tilezero tmm0",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6",
-                "tilestored [{c} + {s}*1], tmm0",
+                "tilestored [{c} + {pc}*1], tmm0",
                 block,
                 w,
                 ahead,
-                to
+                to,
+                pitch
             ),
         }
     }
