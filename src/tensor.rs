@@ -1,30 +1,17 @@
 //! Tensors of the host: a shape, strides in elements, and somebody else's memory.
 
 use crate::error::Error;
-use core::fmt;
 use core::marker::PhantomData;
-use core::ops::Range;
 
+mod describe;
 mod dims;
 mod flat;
 mod heads;
 mod runs;
+pub use describe::Describe;
+pub(crate) use describe::describe;
 pub use dims::{Dims, MAX_RANK};
 pub(crate) use heads::Tokens;
-
-/// What validation may ask of a tensor of any backend.
-pub trait Describe {
-    /// Shape and strides.
-    fn dims(&self) -> &Dims;
-    /// The addresses from the first byte to behind the last; empty for a tensor without data.
-    fn bytes(&self) -> Range<usize>;
-    /// Bytes of an element.
-    fn element_bytes(&self) -> usize;
-    /// Whether there is memory behind it: no for one that only describes a shape.
-    fn has_data(&self) -> bool;
-    /// Whether the address suits the dtype.
-    fn is_aligned(&self) -> bool;
-}
 
 /// A tensor to read.
 ///
@@ -77,36 +64,6 @@ impl<T> Clone for Tensor<'_, T> {
 
 impl<T> Copy for Tensor<'_, T> {}
 
-macro_rules! describe {
-    ($tensor:ident) => {
-        impl<T> fmt::Debug for $tensor<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (shape, strides) = (self.dims.shape(), self.dims.strides());
-                f.debug_struct(stringify!($tensor)).field("shape", &shape).field("strides", &strides).finish()
-            }
-        }
-
-        impl<T> Describe for $tensor<'_, T> {
-            fn dims(&self) -> &Dims {
-                &self.dims
-            }
-            fn bytes(&self) -> Range<usize> {
-                let start = self.data as usize;
-                let length = if self.has_data() { self.dims.extent() * size_of::<T>() } else { 0 };
-                start..start + length
-            }
-            fn element_bytes(&self) -> usize {
-                size_of::<T>()
-            }
-            fn has_data(&self) -> bool {
-                !self.data.is_null()
-            }
-            fn is_aligned(&self) -> bool {
-                self.data as usize % align_of::<T>() == 0
-            }
-        }
-    };
-}
 describe!(Tensor);
 describe!(TensorMut);
 

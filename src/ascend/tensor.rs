@@ -4,9 +4,7 @@ use super::Ascend;
 use crate::error::{Error, Status};
 use crate::scratch::ALIGN;
 use crate::tensor::{Describe, Dims};
-use core::fmt;
 use core::marker::PhantomData;
-use core::ops::Range;
 use tilekern_acl::{Buffer, Usage};
 
 /// A tensor in device memory, to read.
@@ -63,34 +61,9 @@ pub trait DeviceView: Describe {
     fn usage(&self) -> Option<&Usage>;
 }
 
-macro_rules! describe {
+macro_rules! device {
     ($tensor:ident, $null:expr, $buffer:ty) => {
-        impl<T> fmt::Debug for $tensor<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (shape, strides) = (self.dims.shape(), self.dims.strides());
-                f.debug_struct(stringify!($tensor)).field("shape", &shape).field("strides", &strides).finish()
-            }
-        }
-
-        impl<T> Describe for $tensor<'_, T> {
-            fn dims(&self) -> &Dims {
-                &self.dims
-            }
-            fn bytes(&self) -> Range<usize> {
-                let start = self.data as usize;
-                let length = if self.has_data() { self.dims.extent() * size_of::<T>() } else { 0 };
-                start..start + length
-            }
-            fn element_bytes(&self) -> usize {
-                size_of::<T>()
-            }
-            fn has_data(&self) -> bool {
-                !self.data.is_null()
-            }
-            fn is_aligned(&self) -> bool {
-                self.data as usize % align_of::<T>() == 0
-            }
-        }
+        crate::tensor::describe!($tensor);
 
         impl<T> DeviceView for $tensor<'_, T> {
             fn usage(&self) -> Option<&Usage> {
@@ -124,8 +97,8 @@ macro_rules! describe {
         }
     };
 }
-describe!(DeviceTensor, core::ptr::null(), &'a Buffer<'_, T>);
-describe!(DeviceTensorMut, core::ptr::null_mut(), &'a mut Buffer<'_, T>);
+device!(DeviceTensor, core::ptr::null(), &'a Buffer<'_, T>);
+device!(DeviceTensorMut, core::ptr::null_mut(), &'a mut Buffer<'_, T>);
 
 impl<T> DeviceTensor<'_, T> {
     /// A tensor at an address of the device.

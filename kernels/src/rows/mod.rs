@@ -83,6 +83,7 @@ pub use exponential::Exponentials;
 mod apply;
 pub use apply::{ApplyTopKTopP, apply_len};
 
+mod keep;
 mod keep_prefix;
 pub use keep_prefix::{KeepPrefix, Prefix};
 

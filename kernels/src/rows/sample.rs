@@ -7,11 +7,11 @@
 use super::blocks::{BLOCK, block_maxima, half_maxima, maxima_len};
 use super::first_max::{Summary, first_max, position};
 use super::guess::candidates;
-use super::mass::cut;
-use super::min_p::{min_p_bound, reaches_often, surroundings};
-use super::nucleus::{Front, Nucleus, Row, top_p};
+use super::keep::{Found, Kept};
+use super::min_p::{reaches_often, surroundings};
+use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_draw_row, certain_race, certain_race_above, certain_race_row};
-use super::select::{List, first_sorted, gather, top_k, top_k_above, top_k_bound};
+use super::select::{List, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::dispatch::Kernel;
@@ -59,9 +59,9 @@ pub struct Workspace<'a> {
 }
 
 /// The block of a top-k that is large for its row.
-const SMALL: usize = 16;
+pub(super) const SMALL: usize = 16;
 /// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
-const WIDE: usize = 128;
+pub(super) const WIDE: usize = 128;
 /// Rows longer than this have blocks enough for every top-k.
 const LONG: usize = 1 << 18;
 
@@ -95,30 +95,6 @@ pub struct Choice {
     pub token: usize,
     /// Bits of [`status`].
     pub status: u8,
-}
-
-/// What the first pass left for top-k.
-enum Found {
-    /// Maxima of blocks.
-    Blocks,
-    /// Maxima of the smallest blocks.
-    Small,
-    /// Maxima of wide blocks, of what is above 0.
-    Half,
-    /// The first entries of the list, unsorted.
-    Candidates(usize),
-}
-
-/// What the stages leave.
-enum Kept {
-    /// The first entries of the list in the workspace; its values are already weights.
-    List(usize),
-    /// The same, and the filtered copy has its fill.
-    Filled(usize),
-    /// The survivors in index order.
-    Row(Above, Weights),
-    /// The survivors in sorted order.
-    Sorted(Above, Weights),
 }
 
 impl<T: Element> Kernel for Sample<'_, T> {
@@ -337,109 +313,11 @@ impl<T: Element> Sample<'_, T> {
         }
         certain_race_row(s, self.row, max, &self.noise)
     }
-
-    /// The stages.
-    #[inline(always)]
-    fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, found: Found) -> Kept {
-        let Stages { k, p, min_p, is_logits } = self.stages;
-        let row = self.row;
-        let Workspace { list, maxima } = &mut self.work;
-        let nucleus = p > 0.0 && p < 1.0;
-        let mut of_list: fn(usize) -> Kept = Kept::List;
-        let (mut n, weights);
-        if p <= 0.0 {
-            list.values[0] = if is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
-            list.indices[0] = first_max(s, row, false).0 as i32;
-            return Kept::List(1);
-        } else if k > 0 {
-            match found {
-                Found::Candidates(n) => first_sorted(s, list, n, k),
-                Found::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
-                Found::Blocks => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
-                Found::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
-                    least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
-                    _ => {
-                        block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                        top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-                    }
-                },
-            }
-            weights = Weights::of_list(s, &list.values[..k], is_logits);
-            weights.apply(s, &mut list.values[..k]);
-            n = if nucleus { cut(&list.values[..k], 0, p) } else { k };
-        } else if nucleus {
-            weights = match &mut self.filtered {
-                Some(copy) if is_logits && max < f32::MAX => {
-                    of_list = Kept::Filled;
-                    Weights::of_row_and_fill(s, row, max, copy)
-                }
-                _ => Weights::of_row(s, row, max, is_logits),
-            };
-            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, weights, front, list) {
-                Nucleus::List(found) => n = found,
-                Nucleus::Above(above) => return self.flat_min_p(s, above, weights, max),
-            }
-            weights.apply(s, &mut list.values[..n]);
-        } else {
-            weights = Weights::of_row(s, row, max, is_logits);
-            let top = weights.of_one(s, max);
-            if min_p >= 1.0 {
-                list.values[0] = top;
-                list.indices[0] = first_of::<S, T, BLOCK>(s, row, maxima, max) as i32;
-                return Kept::List(1);
-            }
-            if !(min_p > 0.0 && top >= 0.0) {
-                return Kept::Row(Above::ALL, weights);
-            }
-            let bound = min_p_bound(s, &weights, max, top * min_p);
-            let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, list, 0);
-            if at < row.len().div_ceil(BLOCK) {
-                return Kept::Row(Above::from(bound), weights);
-            }
-            weights.apply(s, &mut list.values[..found]);
-            return Kept::List(found);
-        }
-        if min_p >= 1.0 {
-            return of_list(1);
-        }
-        let top = list.values[0];
-        if min_p > 0.0 && top >= 0.0 {
-            // The list is sorted.
-            let reaches = |j: usize| {
-                let x: f32 = row[list.indices[j] as usize].as_();
-                list.values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
-            };
-            let (mut low, mut high) = (0, n);
-            while low < high {
-                let middle = (low + high) / 2;
-                if reaches(middle) { low = middle + 1 } else { high = middle }
-            }
-            n = low;
-        }
-        of_list(n)
-    }
-
-    /// Min-p after a nucleus that is no list.
-    #[inline(always)]
-    fn flat_min_p<S: Simd>(&self, s: S, above: Above, weights: Weights, max: f32) -> Kept {
-        let top = weights.of_one(s, max);
-        let min_p = self.stages.min_p;
-        if min_p >= 1.0 {
-            return Kept::Sorted(Above { value: max, ties: 1 }, weights);
-        }
-        if min_p > 0.0 && top >= 0.0 {
-            let bound = min_p_bound(s, &weights, max, top * min_p);
-            if bound > above.value {
-                return Kept::Sorted(Above::from(bound), weights);
-            }
-        }
-        Kept::Sorted(above, weights)
-    }
 }
 
 /// Where the first maximum of the row is.
 #[inline(always)]
-fn first_of<S: Simd, T: Element, const B: usize>(s: S, row: &[T], maxima: &[f32], max: f32) -> usize {
+pub(super) fn first_of<S: Simd, T: Element, const B: usize>(s: S, row: &[T], maxima: &[f32], max: f32) -> usize {
     let block = position(s, &maxima[..row.len().div_ceil(B)], 0, max);
     position(s, row, block * B, max)
 }

@@ -238,7 +238,10 @@ fn tiles_are_exact() {
                 }
             }
             let free = two.iter().skip(2).step_by(3);
-            assert!(free.chain(&two[3 * rows..]).chain(&one[rows..]).all(|&sums| sums == [7; 16]), "places that are not asked for");
+            assert!(
+                free.chain(&two[3 * rows..]).chain(&one[rows..]).all(|&sums| sums == [7; 16]),
+                "places that are not asked for"
+            );
         }
     }
     covered.dedup();

@@ -3,10 +3,9 @@
 // `hw!` may stand inside `hw!`.
 #![allow(unused_unsafe)]
 
-use super::amx::Amx;
 use super::folds;
 use crate::dispatch::Isa;
-use crate::simd::{Dot, Simd, widen};
+use crate::simd::Simd;
 use core::arch::x86_64::*;
 
 /// AVX-512 F, BW, DQ and VL, and what `UNIT` names: nothing, VNNI, or VNNI and AMX.
@@ -44,6 +43,8 @@ macro_rules! hw {
         unsafe { $e }
     };
 }
+
+mod dot;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn plain<R>(f: impl FnOnce() -> R) -> R {
@@ -357,173 +358,5 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     #[inline(always)]
     fn reduce_max_i32(self, v: __m512i) -> i32 {
         hw!(_mm512_reduce_max_epi32(v))
-    }
-}
-
-/// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
-impl Dot for Avx512Vnni {
-    type X = __m512i;
-    type W = __m512i;
-    type Quad = [u8; 4];
-    type Weights = [i8; 64];
-    type Unit = core::convert::Infallible;
-
-    #[inline(always)]
-    fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
-        x.map(|v| v as u8 ^ 0x80)
-    }
-    #[inline(always)]
-    fn splat_quad(self, x: &[u8; 4]) -> __m512i {
-        hw!(_mm512_set1_epi32(i32::from_le_bytes(*x)))
-    }
-    #[inline(always)]
-    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], _words: &'a mut [u64]) -> [&'a [[i8; 64]]; NV] {
-        w
-    }
-    #[inline(always)]
-    fn load_weights(self, w: &[i8; 64]) -> __m512i {
-        self.weights(w)
-    }
-    #[inline(always)]
-    fn weights(self, w: &[i8; 64]) -> __m512i {
-        hw!(_mm512_loadu_epi8(w.as_ptr()))
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn start(self, column_sums: __m512i) -> __m512i {
-        self.sub_i32(self.splat_i32(0), self.shl::<7>(column_sums))
-    }
-    #[inline(always)]
-    fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
-        hw!(_mm512_dpbusd_epi32(acc, x, w))
-    }
-}
-
-/// `vpmaddwd` on the even and the odd bytes, widened in their lanes.
-impl Dot for Avx512 {
-    type X = [__m512i; 2];
-    type W = [__m512i; 2];
-    type Quad = [i16; 4];
-    type Weights = [i16; 64];
-    type Unit = core::convert::Infallible;
-
-    #[inline(always)]
-    fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
-        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
-    }
-    #[inline(always)]
-    fn splat_quad(self, x: &[i16; 4]) -> [__m512i; 2] {
-        let [even, odd]: [i32; 2] = bytemuck::cast(*x);
-        [self.splat_i32(even), self.splat_i32(odd)]
-    }
-    #[inline(always)]
-    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
-        widen(
-            w,
-            words,
-            #[inline(always)]
-            |w, to| {
-                let [even, odd] = self.weights(w);
-                hw!({
-                    _mm512_storeu_epi16(to.as_mut_ptr(), even);
-                    _mm512_storeu_epi16(to.as_mut_ptr().add(32), odd);
-                })
-            },
-        )
-    }
-    #[inline(always)]
-    fn load_weights(self, w: &[i16; 64]) -> [__m512i; 2] {
-        hw!([_mm512_loadu_epi16(w.as_ptr()), _mm512_loadu_epi16(w.as_ptr().add(32))])
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn weights(self, w: &[i8; 64]) -> [__m512i; 2] {
-        hw!({
-            let w = _mm512_loadu_epi8(w.as_ptr());
-            [_mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(w)), _mm512_srai_epi16::<8>(w)]
-        })
-    }
-    #[inline(always)]
-    fn start(self, _column_sums: __m512i) -> __m512i {
-        self.splat_i32(0)
-    }
-    #[inline(always)]
-    fn dot(self, acc: __m512i, x: [__m512i; 2], w: [__m512i; 2]) -> __m512i {
-        hw!({
-            let acc = _mm512_add_epi32(acc, _mm512_madd_epi16(x[0], w[0]));
-            _mm512_add_epi32(acc, _mm512_madd_epi16(x[1], w[1]))
-        })
-    }
-}
-
-/// Tiles take signed bytes, so the offset of `vpdpbusd` is added when a quad is read: products that the tiles do not do are bound by the
-/// reading of the weights.
-impl Dot for Avx512Amx {
-    type X = __m512i;
-    type W = __m512i;
-    type Quad = [i8; 4];
-    type Weights = [i8; 64];
-    type Unit = Amx;
-
-    #[inline(always)]
-    fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {
-        x
-    }
-    #[inline(always)]
-    fn splat_quad(self, x: &[i8; 4]) -> __m512i {
-        self.splat_i32(i32::from_le_bytes(x.map(|v| v as u8)) ^ 0x8080_8080_u32 as i32)
-    }
-    #[inline(always)]
-    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], _words: &'a mut [u64]) -> [&'a [[i8; 64]]; NV] {
-        w
-    }
-    #[inline(always)]
-    fn load_weights(self, w: &[i8; 64]) -> __m512i {
-        self.vnni().weights(w)
-    }
-    #[inline(always)]
-    fn weights(self, w: &[i8; 64]) -> __m512i {
-        self.vnni().weights(w)
-    }
-    #[inline(always)]
-    fn start(self, column_sums: __m512i) -> __m512i {
-        self.vnni().start(column_sums)
-    }
-    #[inline(always)]
-    fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
-        self.vnni().dot(acc, x, w)
-    }
-    #[inline(always)]
-    fn tile_unit(self) -> Option<Amx> {
-        Some(Amx::of_detected())
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        self.vnni().prefetch(line)
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        self.vnni().prefetch_far(line)
-    }
-}
-
-impl Avx512Amx {
-    #[inline(always)]
-    fn vnni(self) -> Avx512Vnni {
-        Token(())
     }
 }
