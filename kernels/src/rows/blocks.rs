@@ -155,18 +155,13 @@ fn fold<S: Simd>(s: S, mut tops: [S::F32; 16], larger: impl Fn(S::F32, S::F32) -
 /// How many of `values` reach `bound`.
 #[inline(always)]
 pub fn count<S: Simd>(s: S, values: &[f32], bound: f32) -> usize {
-    let (bound, one, mut counts) = (s.splat(bound), s.splat_i32(1), s.splat_i32(0));
+    let (bound, mut n) = (s.splat(bound), 0);
     vectors(
         values.len(),
         #[inline(always)]
-        |span| {
-            let v = span.load(s, values, f32::NAN);
-            counts = s.add_i32(counts, s.select_i32(s.le(bound, v), one, s.splat_i32(0)));
-        },
+        |span| n += s.mask_bits(s.le(bound, span.load(s, values, f32::NAN))).count_ones() as usize,
     );
-    let mut lanes = [0; 16];
-    s.store_i32(counts, &mut lanes);
-    lanes.iter().sum::<i32>() as usize
+    n
 }
 
 /// The smallest of `values`, and one step above the largest, as integers that order as the values do.

@@ -214,7 +214,9 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
 /// A bound that at least k elements of a row reach and not many more, from its block maxima.
 #[inline(always)]
 pub fn top_k_bound<S: Simd, const BLOCK: usize>(s: S, n: usize, k: usize, maxima: &[f32], list: &mut List<'_>) -> f32 {
-    bound(s, &maxima[..n.div_ceil(BLOCK).next_multiple_of(16)], k, list.values)
+    let blocks = n.div_ceil(BLOCK);
+    // Fewer blocks tell nothing, though the maxima are padded.
+    if blocks < k { f32::NEG_INFINITY } else { bound(s, &maxima[..blocks.next_multiple_of(16)], k, list.values) }
 }
 
 /// Makes a list of the k largest elements, sorted; 1 <= k <= `row.len()`, and the list has room for k and a block. The maxima are
