@@ -158,61 +158,46 @@ impl Turn {
     #[inline(always)]
     fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
         let Turn { word, start, keys, .. } = self;
-        let splat = |word: u32| s.splat_i32(word as i32);
-        let thread = splat(first.wrapping_sub(self.first) as u32);
+        let thread = splat(s, first.wrapping_sub(self.first) as u32);
         // A product takes two lanes, so half of the counters go in one vector each, in its even lanes; the odd lanes mean nothing.
-        let mut c = [[[splat(0); 4]; 2]; N];
+        let mut c = [[[splat(s, 0); 4]; 2]; N];
         for (c, indices) in c.iter_mut().zip(indices) {
             let threads = s.add_i32(indices, thread);
             for (c, threads) in c.iter_mut().zip([threads, odd(s, threads)]) {
                 let b = s.mul_even(threads, MULTIPLIERS[1]);
-                let a = s.mul_even(s.xor(odd(s, b), splat(start[0])), MULTIPLIERS[0]);
-                *c = [s.xor(b, splat(start[1])), splat(start[2]), s.xor(odd(s, a), splat(start[3])), a];
+                let a = s.mul_even(s.xor(odd(s, b), splat(s, start[0])), MULTIPLIERS[0]);
+                *c = [s.xor(b, splat(s, start[1])), splat(s, start[2]), s.xor(odd(s, a), splat(s, start[3])), a];
             }
         }
         for key in &keys[2..9] {
             for c in c.as_flattened_mut() {
                 let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
-                *c = [s.xor(s.xor(odd(s, b), c[1]), splat(key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(key[1])), a];
+                *c = [s.xor(s.xor(odd(s, b), c[1]), splat(s, key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(s, key[1])), a];
             }
         }
-        // Words 0 and 1 are of one product, 2 and 3 of the other.
-        let last = |high: S::I32, with: S::I32, key: u32| s.xor(s.xor(odd(s, high), with), splat(key));
         let mut words = indices;
         for (to, c) in words.iter_mut().zip(c) {
-            let [evens, odds] = match word {
-                0 => each(
-                    c,
-                    #[inline(always)]
-                    |c| last(s.mul_even(c[2], MULTIPLIERS[1]), c[1], keys[9][0]),
-                ),
-                1 => each(
-                    c,
-                    #[inline(always)]
-                    |c| s.mul_even(c[2], MULTIPLIERS[1]),
-                ),
-                2 => each(
-                    c,
-                    #[inline(always)]
-                    |c| last(s.mul_even(c[0], MULTIPLIERS[0]), c[3], keys[9][1]),
-                ),
-                _ => each(
-                    c,
-                    #[inline(always)]
-                    |c| s.mul_even(c[0], MULTIPLIERS[0]),
-                ),
-            };
+            let mut halves = [indices[0]; 2];
+            for (half, c) in halves.iter_mut().zip(c) {
+                // Words 0 and 1 are of one product, 2 and 3 of the other.
+                let product = if *word < 2 { s.mul_even(c[2], MULTIPLIERS[1]) } else { s.mul_even(c[0], MULTIPLIERS[0]) };
+                *half = match word {
+                    0 => s.xor(s.xor(odd(s, product), c[1]), splat(s, keys[9][0])),
+                    2 => s.xor(s.xor(odd(s, product), c[3]), splat(s, keys[9][1])),
+                    _ => product,
+                };
+            }
             let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
-            *to = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(odds))), evens);
+            *to = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(halves[1]))), halves[0]);
         }
         words
     }
 }
 
-/// Of both halves.
+/// A word in every lane.
 #[inline(always)]
-fn each<C, W>([evens, odds]: [C; 2], word: impl Fn(C) -> W) -> [W; 2] {
-    [word(evens), word(odds)]
+fn splat<S: Simd>(s: S, word: u32) -> S::I32 {
+    s.splat_i32(word as i32)
 }
 
 /// The high and the low word of a product.
