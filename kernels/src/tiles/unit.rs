@@ -22,8 +22,8 @@ impl Matmul<'_> {
     #[inline(always)]
     pub(super) fn on_unit<U: TileUnit>(mut self, unit: U) {
         let (mut configured, rows) = (0, self.x.rows().min(PARKED / 2));
-        // An even number, so that only the last panel can be one without another. Where a group is all of a chunk of rows, its sums go out
-        // in long runs.
+        // An even number, so that only the last panel can be one without another. The fewer the rows, the longer the runs in which their
+        // sums go out.
         let width = PARKED / rows.next_power_of_two();
         for panel in self.panels.clone().step_by(width) {
             let panels = panel..self.panels.end.min(panel + width);
