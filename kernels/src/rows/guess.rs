@@ -1,6 +1,6 @@
 //! The candidates of a top-k in one pass: a sample of the row tells where its k-th largest is, about, and what reaches that is listed.
 //!
-//! Where k is a hundredth of the row nearly every block has an element of it, and to find the blocks first saves nothing. A guess that
+//! Where k is a hundredth of the row most blocks have an element of it, and to find the blocks first saves nothing. A guess that
 //! lets through too few, or more than the list takes, is given up.
 
 use super::blocks::threshold;

@@ -152,10 +152,10 @@ impl<T: Element> Sample<'_, T> {
             | bit(status::EMPTY, is_empty(self.row, summary, self.stages.is_logits))
     }
 
-    /// Whether top-k asks for smaller blocks: a bound is only as good as there are maxima above the k-th.
+    /// Whether top-k is large for the blocks: a good part of them would have to be read again.
     #[inline(always)]
     fn few_blocks<const BLOCK: usize>(&self) -> bool {
-        self.stages.k > self.row.len() / (2 * BLOCK) && self.row.len() <= LONG
+        self.stages.k > self.row.len() / (4 * BLOCK) && self.row.len() <= LONG
     }
 
     /// The first pass.
