@@ -258,6 +258,14 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
         self.store_i32(v, &mut a);
         a.into_iter().fold(i32::MIN, i32::max)
     }
+    /// Asks for a line that will be read soon.
+    #[inline(always)]
+    fn prefetch(self, _line: &[i8; 64]) {}
+    /// Asks for a line that will be read later: it waits in the second cache, where there is a choice.
+    #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        self.prefetch(line);
+    }
 }
 
 /// The 4-wide int8 dot product into `i32`: exact over the full range, -128 * -128 included.
@@ -295,14 +303,6 @@ pub trait Dot: Simd {
     #[inline(always)]
     fn tile_unit(self) -> Option<Self::Unit> {
         None
-    }
-    /// Asks for a line that will be read soon.
-    #[inline(always)]
-    fn prefetch(self, _line: &[i8; 64]) {}
-    /// Asks for a line that will be read later: it waits in the second cache, where there is a choice.
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        self.prefetch(line);
     }
 }
 
@@ -354,6 +354,12 @@ impl TileUnit for core::convert::Infallible {
     fn release(self) {
         match self {}
     }
+}
+
+/// [`Dot::pack_quad`] of a token whose products are of 16 bits: those of even number, then those of odd.
+#[inline(always)]
+fn even_odd(x: [i8; 4]) -> [i16; 4] {
+    [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
 }
 
 /// [`Dot::stage`] of a token that reads weights of 16 bits.

@@ -2,7 +2,7 @@
 //!
 //! Only operations whose result does not depend on that build are used: no `mul_add`, no `reduce_add`, no estimates.
 
-use super::{Dot, Simd, widen};
+use super::{Dot, Simd, even_odd, widen};
 use crate::dispatch::Isa;
 use bytemuck::cast;
 use wide::{f32x16, f64x8, i16x16, i32x8, i32x16};
@@ -290,7 +290,7 @@ impl Dot for Portable {
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
-        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+        even_odd(x)
     }
     #[inline(always)]
     fn splat_quad(self, x: &[i16; 4]) -> [i16x16; 2] {

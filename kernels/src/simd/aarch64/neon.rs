@@ -346,6 +346,11 @@ impl<const DOT: bool> Simd for Token<DOT> {
             })
         })
     }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        // The intrinsic is unstable.
+        hw!(core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)));
+    }
 }
 
 impl<const DOT: bool> Dot for Token<DOT> {
@@ -370,11 +375,6 @@ impl<const DOT: bool> Dot for Token<DOT> {
     #[inline(always)]
     fn load_weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {
         self.weights(w)
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        // The intrinsic is unstable.
-        hw!(core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)));
     }
     #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {

@@ -5,7 +5,7 @@
 
 use super::folds;
 use crate::dispatch::Isa;
-use crate::simd::{Dot, Simd, widen};
+use crate::simd::{Dot, Simd, even_odd, widen};
 use core::arch::x86_64::*;
 
 /// AVX2, FMA, F16C, BMI1, BMI2.
@@ -398,6 +398,14 @@ impl Simd for Avx2 {
     fn pairs<const D: usize>(self, a: F, b: F) -> (F, F) {
         folds::pairs256::<D>(a, b)
     }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
+    }
+    #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
+    }
 }
 
 /// `vpmaddwd` on the even and the odd bytes, widened in their lanes; `vpmaddubsw` would saturate.
@@ -410,7 +418,7 @@ impl Dot for Avx2 {
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
-        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+        even_odd(x)
     }
     #[inline(always)]
     fn splat_quad(self, x: &[i16; 4]) -> [__m256i; 2] {
@@ -438,14 +446,6 @@ impl Dot for Avx2 {
             let even = [_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(16).cast())];
             [even, [_mm256_loadu_si256(at.add(32).cast()), _mm256_loadu_si256(at.add(48).cast())]]
         })
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
     }
     #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [I; 2] {

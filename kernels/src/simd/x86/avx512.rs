@@ -359,4 +359,12 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     fn reduce_max_i32(self, v: __m512i) -> i32 {
         hw!(_mm512_reduce_max_epi32(v))
     }
+    #[inline(always)]
+    fn prefetch(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
+    }
+    #[inline(always)]
+    fn prefetch_far(self, line: &[i8; 64]) {
+        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::super::amx::Amx;
 use super::{Avx512, Avx512Amx, Avx512Vnni, Token};
-use crate::simd::{Dot, Simd, widen};
+use crate::simd::{Dot, Simd, even_odd, widen};
 use core::arch::x86_64::*;
 
 /// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
@@ -34,14 +34,6 @@ impl Dot for Avx512Vnni {
         hw!(_mm512_loadu_epi8(w.as_ptr()))
     }
     #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
-    }
-    #[inline(always)]
     fn start(self, column_sums: __m512i) -> __m512i {
         self.sub_i32(self.splat_i32(0), self.shl::<7>(column_sums))
     }
@@ -61,7 +53,7 @@ impl Dot for Avx512 {
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
-        [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+        even_odd(x)
     }
     #[inline(always)]
     fn splat_quad(self, x: &[i16; 4]) -> [__m512i; 2] {
@@ -86,14 +78,6 @@ impl Dot for Avx512 {
     #[inline(always)]
     fn load_weights(self, w: &[i16; 64]) -> [__m512i; 2] {
         hw!([_mm512_loadu_epi16(w.as_ptr()), _mm512_loadu_epi16(w.as_ptr().add(32))])
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr()))
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
     }
     #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [__m512i; 2] {
@@ -155,14 +139,6 @@ impl Dot for Avx512Amx {
     #[inline(always)]
     fn tile_unit(self) -> Option<Amx> {
         Some(Amx::of_detected())
-    }
-    #[inline(always)]
-    fn prefetch(self, line: &[i8; 64]) {
-        self.vnni().prefetch(line)
-    }
-    #[inline(always)]
-    fn prefetch_far(self, line: &[i8; 64]) {
-        self.vnni().prefetch_far(line)
     }
 }
 
