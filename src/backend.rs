@@ -32,5 +32,25 @@ pub trait Run<C>: Backend {
     fn workspace(&self, call: &C) -> Result<Layout, Error>;
 
     /// Validates, and runs. Nothing is written where an error is returned.
-    fn run(&self, call: C, scratch: Self::Scratch<'_>) -> Result<(), Error>;
+    #[inline]
+    fn run(&self, mut call: C, scratch: Self::Scratch<'_>) -> Result<(), Error> {
+        self.run_mut(&mut call, scratch)
+    }
+
+    /// The same for a call that stays: to be run again once its tensors hold something else.
+    ///
+    /// ```
+    /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::RmsNorm};
+    ///
+    /// let (x, gamma, mut y) = ([3.0f32, 4.0], [1.0f32, 1.0], [0.0f32; 2]);
+    /// let host = Host::new();
+    /// let mut call = RmsNorm::new(Tensor::new([1, 2], &x)?, Tensor::new([2], &gamma)?, TensorMut::new([1, 2], &mut y)?);
+    /// let mut scratch = Scratch::new(host.workspace(&call)?);
+    /// host.run_mut(&mut call, &mut scratch)?;
+    /// call.eps = 1.0;
+    /// host.run_mut(&mut call, &mut scratch)?;
+    /// assert!((y[0] - 3.0 / 13.5f32.sqrt()).abs() < 1e-5);
+    /// # Ok::<(), tilekern::Error>(())
+    /// ```
+    fn run_mut(&self, call: &mut C, scratch: Self::Scratch<'_>) -> Result<(), Error>;
 }

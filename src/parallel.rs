@@ -203,10 +203,10 @@ unsafe impl<'a, T: Send + Sync + Copy> Split for Columns<'a, T> {
 }
 
 /// A tensor `[n]` or `[n,1]` of which every row has one element.
-pub(crate) struct Column<'a, T>(pub TensorMut<'a, T>);
+pub(crate) struct Column<'t, 'a, T>(pub &'t TensorMut<'a, T>);
 
 // SAFETY: elements of a tensor that does not overlap itself are disjoint; validation refuses others.
-unsafe impl<'a, T: Send + Sync> Split for Column<'a, T> {
+unsafe impl<'a, T: Send + Sync> Split for Column<'_, 'a, T> {
     type Part = &'a mut T;
     unsafe fn part(&self, row: usize, _worker: usize) -> &'a mut T {
         // SAFETY: no other part of the row lives.

@@ -67,22 +67,26 @@ impl<T> Copy for Tensor<'_, T> {}
 describe!(Tensor);
 describe!(TensorMut);
 
+#[inline]
 fn fits(dims: &Dims, length: usize) -> Result<(), Error> {
     if dims.extent() <= length { Ok(()) } else { Err(Error::invalid("data", dims.extent(), length)) }
 }
 
 impl<'a, T> Tensor<'a, T> {
     /// Row-major over `data`, which may be longer.
+    #[inline]
     pub fn new<const R: usize>(shape: [usize; R], data: &'a [T]) -> Result<Self, Error> {
         Self::with(Dims::contiguous(&shape)?, data)
     }
 
     /// Strided over `data`.
+    #[inline]
     pub fn strided<const R: usize>(shape: [usize; R], strides: [usize; R], data: &'a [T]) -> Result<Self, Error> {
         Self::with(Dims::strided(&shape, &strides)?, data)
     }
 
     /// Any shape and strides over `data`.
+    #[inline]
     pub fn with(dims: Dims, data: &'a [T]) -> Result<Self, Error> {
         fits(&dims, data.len())?;
         Ok(Tensor { data: data.as_ptr(), dims, memory: PhantomData })
@@ -134,16 +138,19 @@ impl<T: Copy> Tensor<'_, T> {
 
 impl<'a, T> TensorMut<'a, T> {
     /// Row-major over `data`, which may be longer.
+    #[inline]
     pub fn new<const R: usize>(shape: [usize; R], data: &'a mut [T]) -> Result<Self, Error> {
         Self::with(Dims::contiguous(&shape)?, data)
     }
 
     /// Strided over `data`. Elements must not overlap; an operation refuses a tensor whose do.
+    #[inline]
     pub fn strided<const R: usize>(shape: [usize; R], strides: [usize; R], data: &'a mut [T]) -> Result<Self, Error> {
         Self::with(Dims::strided(&shape, &strides)?, data)
     }
 
     /// Any shape and strides over `data`.
+    #[inline]
     pub fn with(dims: Dims, data: &'a mut [T]) -> Result<Self, Error> {
         fits(&dims, data.len())?;
         Ok(TensorMut { data: data.as_mut_ptr(), dims, memory: PhantomData })

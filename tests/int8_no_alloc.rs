@@ -2,15 +2,16 @@
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
+mod common;
 #[path = "common/counting.rs"]
 mod counting;
+use common::rounds;
 use counting::{allocations, begin};
 use std::alloc::Layout;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
 use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
 
-const CALLS: usize = 10_000;
 const M: usize = 9;
 const K: usize = 70;
 const N: usize = 200;
@@ -66,11 +67,11 @@ fn calls<P: ParallelFor>(host: &Host<P>, number: usize, b: &mut Buffers) -> Resu
 }
 
 /// Not one allocation in so many calls.
-fn none<P: ParallelFor>(host: &Host<P>, b: &mut Buffers) {
+fn none<P: ParallelFor>(host: &Host<P>, b: &mut Buffers, count: usize) {
     begin(host);
     let before = allocations();
-    let sum: i64 = (0..CALLS).map(|number| calls(host, number, b).unwrap()).sum();
-    assert_eq!(allocations() - before, 0, "allocations in {CALLS} calls");
+    let sum: i64 = (0..count).map(|number| calls(host, number, b).unwrap()).sum();
+    assert_eq!(allocations() - before, 0, "allocations in {count} calls");
     assert!(sum > 0);
 }
 
@@ -86,9 +87,10 @@ fn main() {
         product: vec![0.0; M * N],
         scratch: Scratch::new(Layout::from_size_align(2 << 20, 64).unwrap()),
     };
-    none(&Host::new(), &mut b);
+    let count = rounds(10_000);
+    none(&Host::new(), &mut b, count);
     let pool = Rayon::new(2).unwrap();
     let host = Host::with(Isa::detect(), &pool).unwrap();
-    pool.install(|| none(&host, &mut b));
-    println!("int8 products: {CALLS} calls each, serial and in a pool, no allocation");
+    pool.install(|| none(&host, &mut b, count));
+    println!("int8 products: {count} calls each, serial and in a pool, no allocation");
 }

@@ -3,8 +3,10 @@
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
+mod common;
 #[path = "common/counting.rs"]
 mod counting;
+use common::rounds;
 use counting::{allocations, begin};
 use std::alloc::Layout;
 use tilekern::ops::{
@@ -13,7 +15,6 @@ use tilekern::ops::{
 use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
 
 const V: usize = 1500;
-const CALLS: usize = if cfg!(miri) { 48 } else { 10_000 };
 
 /// Four rows, all outputs; `number` says which stages and which noise.
 fn call(
@@ -103,7 +104,7 @@ fn filter(number: usize, host: &Host<impl ParallelFor>, rows: &[f32], out: &mut 
 }
 
 /// Not one allocation in so many calls.
-fn none(host: &Host<impl ParallelFor>) {
+fn none(host: &Host<impl ParallelFor>, count: usize) {
     let logits: Vec<f32> = (0..4 * V).map(|i| (i * 7919 % 1000) as f32 / 100.0).collect();
     let q: Vec<f32> = (0..4 * V).map(|i| (i * 104_729 % 997) as f32 / 300.0 + 0.01).collect();
     let (mut chosen, mut select, mut idx, mut sorted, mut status) =
@@ -113,25 +114,26 @@ fn none(host: &Host<impl ParallelFor>) {
     begin(host);
     let before = allocations();
     let mut sum = 0;
-    for number in 0..CALLS {
+    for number in 0..count {
         let out = (&mut chosen[..], &mut select[..], &mut idx[..], &mut sorted[..], &mut status[..]);
         call(number, host, &logits, &q, out, &mut scratch).unwrap();
         sum += chosen.iter().sum::<i64>();
     }
-    for number in 0..CALLS / 100 {
+    for number in 0..count.div_ceil(100) {
         draw(number, host, &mut weights, &mut idx, &mut scratch).unwrap();
         choose(number, host, &logits, &q, &mut chosen, &mut scratch).unwrap();
         filter(number, host, &weights, &mut select, &mut scratch).unwrap();
         sum += idx.iter().sum::<i64>();
     }
-    assert_eq!(allocations() - before, 0, "allocations in {CALLS} calls");
+    assert_eq!(allocations() - before, 0, "allocations in {count} calls");
     assert!(sum > 0);
 }
 
 fn main() {
-    none(&Host::new());
+    let count = rounds(10_000);
+    none(&Host::new(), count);
     let pool = Rayon::new(2).unwrap();
     let host = Host::with(Isa::detect(), &pool).unwrap();
-    pool.install(|| none(&host));
-    println!("sampling operations: {CALLS} calls and more, serial and in a pool, no allocation");
+    pool.install(|| none(&host, count));
+    println!("sampling operations: {count} calls and more, serial and in a pool, no allocation");
 }

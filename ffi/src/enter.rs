@@ -17,22 +17,18 @@ pub(crate) enum Job<'a, B: Target = Processor> {
 }
 
 impl<B: Target> Job<'_, B> {
-    /// Answers, for the operation whose arguments were made from the struct. A call of its own that borrows none of them: inline they would
-    /// be copied field by field.
+    /// Answers, for the operation whose arguments were made from the struct. They stay where they were made: a copy of them would cost as
+    /// much as validating them.
     #[inline(never)]
-    pub fn answer<C>(self, call: C) -> Result<(), Error>
+    pub fn answer<C>(self, call: &mut C) -> Result<(), Error>
     where
         B: Run<C>,
     {
         match self {
-            Job::Query(target, bytes) => size(target, call).map(|size| *bytes = size),
-            Job::Run(target, scratch) => target.run(call, scratch),
+            Job::Query(target, bytes) => target.workspace(call).map(|layout| *bytes = layout.size()),
+            Job::Run(target, scratch) => target.run_mut(call, scratch),
         }
     }
-}
-
-fn size<C, B: Run<C>>(target: B, call: C) -> Result<usize, Error> {
-    Ok(target.workspace(&call)?.size())
 }
 
 /// The struct of an operation.

@@ -61,7 +61,7 @@ fn dtype_name(code: i32) -> Option<&'static str> {
 }
 
 /// What lies behind `data`.
-pub(crate) trait Dtype {
+pub(crate) trait Dtype: 'static {
     const CODE: i32;
     const NAME: &'static str;
 }
@@ -83,55 +83,95 @@ fn required<'a>(name: &'static str, tensor: Argument<'a>) -> Result<&'a tk_tenso
     tensor.ok_or_else(|| Error::new(Status::Null, name, "a tensor", "null"))
 }
 
-/// What a backend reads and writes.
+/// What a backend reads and writes. Where a call is short a tensor is made in its place: copied from elsewhere it would take longer than
+/// all that is asked of it.
 pub(crate) trait Tensors: Target {
-    /// A tensor to read.
+    /// What stands where a tensor to read will be.
     #[inline(always)]
-    fn read<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::View<'a, T>, Error> {
-        let tensor = required(name, tensor)?;
-        let dims = tensor.dims::<T>(name)?;
-        // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
-        Ok(unsafe { Self::view(dims, tensor.data.cast()) })
+    fn unread<'a, T>() -> Self::View<'a, T> {
+        // SAFETY: null.
+        unsafe { Self::view(Dims::SCALAR, core::ptr::null()) }
     }
 
-    /// A tensor to write.
-    #[inline(always)]
-    fn write<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::ViewMut<'a, T>, Error> {
+    /// A tensor to read, where it belongs.
+    #[inline(never)]
+    fn read_to<'a, T: Dtype, P: From<Self::View<'a, T>>>(
+        place: &mut P,
+        name: &'static str,
+        tensor: Argument<'a>,
+    ) -> Result<(), Error> {
         let tensor = required(name, tensor)?;
-        let dims = tensor.dims::<T>(name)?;
-        // SAFETY: the C program promises that what the tensor describes can be written until the call is done.
-        Ok(unsafe { Self::view_mut(dims, tensor.data.cast()) })
-    }
-
-    /// A tensor to read, or NULL.
-    fn read_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Self::View<'a, T>>, Error> {
-        tensor.map(|tensor| Self::read(name, Some(tensor))).transpose()
+        tensor.with_dims::<T>(
+            name,
+            #[inline(always)]
+            |dims| {
+                // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+                *place = P::from(unsafe { Self::view(dims, tensor.data.cast()) });
+            },
+        )
     }
 
     /// A tensor to read, or NULL, where it belongs.
-    #[inline(never)]
+    #[inline(always)]
     fn read_into<'a, T: Dtype>(
         place: &mut Option<Self::View<'a, T>>,
         name: &'static str,
         tensor: Argument<'a>,
     ) -> Result<(), Error> {
-        if tensor.is_some() {
-            *place = Some(Self::read(name, tensor)?);
-        }
-        Ok(())
+        if tensor.is_some() { Self::read_to(place, name, tensor) } else { Ok(()) }
+    }
+
+    /// A tensor to read.
+    fn read<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::View<'a, T>, Error> {
+        let mut read = Self::unread();
+        Self::read_to(&mut read, name, tensor).map(|()| read)
+    }
+
+    /// A tensor to read, or NULL.
+    fn read_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Self::View<'a, T>>, Error> {
+        let mut read = None;
+        Self::read_into(&mut read, name, tensor).map(|()| read)
+    }
+
+    /// What stands where a tensor to write will be.
+    #[inline(always)]
+    fn unwritten<'a, T>() -> Self::ViewMut<'a, T> {
+        // SAFETY: null.
+        unsafe { Self::view_mut(Dims::SCALAR, core::ptr::null_mut()) }
+    }
+
+    /// A tensor to write, where it belongs.
+    #[inline(never)]
+    fn write_to<'a, T: Dtype, P: From<Self::ViewMut<'a, T>>>(
+        place: &mut P,
+        name: &'static str,
+        tensor: Argument<'a>,
+    ) -> Result<(), Error> {
+        let tensor = required(name, tensor)?;
+        tensor.with_dims::<T>(
+            name,
+            #[inline(always)]
+            |dims| {
+                // SAFETY: the C program promises that what the tensor describes can be written until the call is done.
+                *place = P::from(unsafe { Self::view_mut(dims, tensor.data.cast()) });
+            },
+        )
     }
 
     /// A tensor to write, or NULL, where it belongs.
-    #[inline(never)]
+    #[inline(always)]
     fn write_into<'a, T: Dtype>(
         place: &mut Option<Self::ViewMut<'a, T>>,
         name: &'static str,
         tensor: Argument<'a>,
     ) -> Result<(), Error> {
-        if tensor.is_some() {
-            *place = Some(Self::write(name, tensor)?);
-        }
-        Ok(())
+        if tensor.is_some() { Self::write_to(place, name, tensor) } else { Ok(()) }
+    }
+
+    /// A tensor to write.
+    fn write<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Self::ViewMut<'a, T>, Error> {
+        let mut written = Self::unwritten();
+        Self::write_to(&mut written, name, tensor).map(|()| written)
     }
 }
 
@@ -212,28 +252,33 @@ macro_rules! per_float {
 pub(crate) use per_float;
 
 impl tk_tensor {
-    /// The dimensions, of a tensor of that dtype.
+    /// Calls `put` with the dimensions of a tensor of that dtype: at once where it is a contiguous vector or matrix, as most are.
     #[inline(always)]
-    fn dims<T: Dtype>(&self, name: &'static str) -> Result<Dims, Error> {
-        match self.plain_dims(T::CODE) {
-            Some(dims) => Ok(dims),
-            None => self.dims_of(name, T::CODE, T::NAME),
+    fn with_dims<T: Dtype>(&self, name: &'static str, mut put: impl FnMut(Dims)) -> Result<(), Error> {
+        if self.dtype == T::CODE && !self.shape.is_null() && self.strides.is_null() {
+            // SAFETY: the C program promises `rank` sizes, more than i.
+            let size = |i| usize::try_from(unsafe { *self.shape.add(i) });
+            match self.rank {
+                1 => {
+                    if let Ok(n) = size(0)
+                        && let Ok(dims) = Dims::contiguous(&[n])
+                    {
+                        put(dims);
+                        return Ok(());
+                    }
+                }
+                2 => {
+                    if let (Ok(m), Ok(n)) = (size(0), size(1))
+                        && let Ok(dims) = Dims::contiguous(&[m, n])
+                    {
+                        put(dims);
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
         }
-    }
-
-    /// The dimensions of a contiguous vector or matrix of that dtype, as most tensors are; `None` of others, and of what is wrong.
-    #[inline(never)]
-    fn plain_dims(&self, code: i32) -> Option<Dims> {
-        if self.dtype != code || self.shape.is_null() || !self.strides.is_null() {
-            return None;
-        }
-        // SAFETY: the C program promises `rank` sizes, more than i.
-        let size = |i| usize::try_from(unsafe { *self.shape.add(i) }).ok();
-        match self.rank {
-            1 => Dims::contiguous(&[size(0)?]).ok(),
-            2 => Dims::contiguous(&[size(0)?, size(1)?]).ok(),
-            _ => None,
-        }
+        self.dims_of(name, T::CODE, T::NAME).map(put)
     }
 
     #[inline(never)]

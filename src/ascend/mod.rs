@@ -128,9 +128,9 @@ where
         Layout::from_size_align(bytes, crate::scratch::ALIGN).map_err(too_large)
     }
 
-    fn run(&self, call: C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
         scratch.note(self)?;
-        self.dispatch(&call, Job::Run(scratch))
+        self.dispatch(call, Job::Run(scratch))
     }
 }
 

@@ -30,10 +30,7 @@ struct Seeds {
 
 impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSample<'_, Self, T>> for Ascend<'t> {
     fn dispatch(&self, call: &TopKTopPSample<'_, Self, T>, job: Job<'_>) -> Result<(), Error> {
-        let batch = call.check()?;
-        if job.runs() {
-            call.check_data()?;
-        }
+        let batch = call.check(job.runs())?;
         supports("row_status", call.row_status.is_none(), "none on the NPU", "a tensor")?;
         if let (Some(idx), Some(sorted)) = (&call.logits_idx, &call.logits_sort_masked) {
             supports("logits_select_idx", call.logits_select_idx.is_none(), "none with logits_idx on the NPU", "a tensor")?;
@@ -45,17 +42,17 @@ impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSample<'_, Self, T>> for Asce
         match call.draw() {
             Draw::Argmax => job.finish(self.sample(call, None, Outcome::Chosen(chosen.flat()))?),
             Draw::Exponential(q) => {
-                let q = self.describe::<f32>("q", &q)?;
+                let q = self.describe::<f32>("q", q)?;
                 job.finish(self.sample(call, Some(q), Outcome::Chosen(chosen.flat()))?)
             }
             Draw::Seeds(q) => {
                 let lines = q.dims().shape()[0];
-                let seeds = self.describe::<i64>("q", &q)?;
+                let seeds = self.describe::<i64>("q", q)?;
                 self.multinomial(call, batch, Seeds { seeds, lines, each: 1 }, chosen.column(), job)
             }
             Draw::Generator(generator) => {
                 // As a matrix of one line.
-                let seeds = self.describe::<i64>("generator", &generator)?.line();
+                let seeds = self.describe::<i64>("generator", generator)?.line();
                 self.multinomial(call, batch, Seeds { seeds, lines: 1, each: batch.rows }, chosen.column(), job)
             }
         }

@@ -41,13 +41,13 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
         }
     }
 
-    fn run(&self, call: ApplyTopKTopP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut ApplyTopKTopP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let Some([rows, columns]) = call.check()? else { return Ok(()) };
         call.check_data()?;
-        let (plan, slots) = plan(self, &call, columns)?;
+        let (plan, slots) = plan(self, call, columns)?;
         let space = plan.carve(scratch)?;
         let stages = (space.take_each(slots.work), space.take_each(slots.input), space.take_each(slots.output));
-        let parts = (call.out, stages);
+        let parts = (&call.out, stages);
         parallel::rows(&self.pool, rows, parallel::grain(2 * size_of::<T>() * columns), parts, |row, (mut out, stages)| {
             let (work, x, y) = stages;
             let logits = call.logits.row(row).gather(x);

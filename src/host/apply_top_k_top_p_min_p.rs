@@ -59,12 +59,12 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopPMinP<'_, Self, T>> for Host<P>
         Ok(plan::<T>(self.pool.workers())?.0.layout())
     }
 
-    fn run(&self, call: ApplyTopKTopPMinP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut ApplyTopKTopPMinP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let [rows, columns] = call.check()?;
         call.check_data()?;
         let (plan, [input, output]) = plan::<T>(self.pool.workers())?;
         let space = plan.carve(scratch)?;
-        let parts = (call.sampled_res, space.take_each(input), space.take_each(output));
+        let parts = (&call.sampled_res, space.take_each(input), space.take_each(output));
         parallel::rows(&self.pool, rows, parallel::grain(2 * size_of::<T>() * columns), parts, |row, (mut out, x, y)| {
             let probs = call.probs.row(row);
             let first: f32 = probs.get(0).as_();

@@ -47,13 +47,13 @@ fn head<'a, K: Copy>(cache: &Tensor<'a, K>, head: usize, positions: usize, stage
 
 impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
-    pub(super) fn attention<K: Element>(&self, call: Attention<'_, Self, K>, d: Heads, scratch: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn attention<K: Element>(&self, call: &Attention<'_, Self, K>, d: Heads, scratch: &mut [u8]) -> Result<(), Error> {
         let (plan, slots) = plan::<K>(self.pool.workers(), d)?;
         let space = plan.carve(scratch)?;
         let scale = call.factor(d.width);
         let group = d.heads / d.kv_heads;
         let parts = (
-            call.output,
+            &call.output,
             space.take_each(slots.scores),
             space.take_each(slots.rows),
             space.take_each(slots.mask),
@@ -97,7 +97,7 @@ impl<K: Element, P: ParallelFor> Run<Attention<'_, Self, K>> for Host<P> {
         Ok(plan::<K>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: Attention<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut Attention<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         positions::check(&call.start_pos, d.tokens, d.positions)?;

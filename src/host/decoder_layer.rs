@@ -144,7 +144,7 @@ impl<P: ParallelFor> Host<P> {
         // The weight's own tensor is not looked at again: `matrix` is what was made of it.
         let mut call = QuantMatmul::new(x, Tensor::new([0], &[])?, Product::I32(TensorMut::new([rows, d.n], sums)?));
         call.weight_format = matrix.format;
-        self.quant_matmul(call, d, matrix.weight, step)
+        self.quant_matmul(&call, d, matrix.weight, step)
     }
 
     /// Queries, keys and values of the tokens; keys and values into the caches; what the heads attended to, in `b.attended`.
@@ -161,7 +161,7 @@ impl<P: ParallelFor> Host<P> {
             let output = TensorMut::new([n, hidden], &mut b.x8[first * hidden..])?;
             let mut norm = RmsNormQuant::new(input, call.attention_norm, output, TensorMut::new([n], &mut b.scale[first..])?);
             norm.eps = call.eps;
-            self.rms_norm_quant(norm, Rows { rows: n, columns: hidden }, b.step)?;
+            self.rms_norm_quant(&norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
         self.product(rows, b.x8, &weights[0], b.query_sums, b.step)?;
         self.product(rows, b.x8, &weights[1], b.key_sums, b.step)?;
@@ -177,14 +177,14 @@ impl<P: ParallelFor> Host<P> {
         {
             let (input, output) = (Tensor::new(by_token(sizes), sums)?, TensorMut::new(by_head(sizes), to)?);
             let rope = DequantRopeTranspose::new(input, scale, channels, call.freqs, call.start_pos, output);
-            self.dequant_rope_transpose(rope, sizes, b.step)?;
+            self.dequant_rope_transpose(&rope, sizes, b.step)?;
         }
         let (input, output) = (Tensor::new(by_token(key), b.value_sums)?, TensorMut::new(by_head(key), b.value)?);
-        self.dequant_transpose(DequantTranspose::new(input, scale, call.wv_scale, output), key, b.step)?;
+        self.dequant_transpose(&DequantTranspose::new(input, scale, call.wv_scale, output), key, b.step)?;
 
         let (keys, values) = (Tensor::new(by_head(key), b.key)?, Tensor::new(by_head(key), b.value)?);
         let caches = (call.key_cache.reborrow(), call.value_cache.reborrow());
-        self.store_kv_cache(StoreKvCache::new(keys, values, call.start_pos, caches.0, caches.1), key, b.step)?;
+        self.store_kv_cache(&StoreKvCache::new(keys, values, call.start_pos, caches.0, caches.1), key, b.step)?;
 
         let mut attention = Attention::new(
             Tensor::new(by_head(query), b.query)?,
@@ -194,13 +194,13 @@ impl<P: ParallelFor> Host<P> {
             TensorMut::new(by_head(query), b.attended)?,
         );
         attention.mask = call.mask;
-        self.attention(attention, d.attention(), b.step)
+        self.attention(&attention, d.attention(), b.step)
     }
 
     /// What the heads attended to and the residual stream through the feed-forward half, into the output.
     fn feed_forward<T: Element, K>(
         &self,
-        call: DecoderLayer<'_, Self, T, K>,
+        call: &mut DecoderLayer<'_, Self, T, K>,
         d: LayerSizes,
         weights: &[Matrix<'_>; 7],
         b: &mut Buffers<'_, T>,
@@ -209,7 +209,7 @@ impl<P: ParallelFor> Host<P> {
         let attended = Tensor::new([batch, d.heads, tokens, d.width], b.attended)?;
         let (x8, scale) = (TensorMut::new([batch, tokens, d.query()], b.x8)?, TensorMut::new([rows], b.scale)?);
         let sizes = QuantizeSizes { rows, columns: d.query(), tokens: Some(tokens) };
-        self.quantize_rows(QuantizeRows::new(attended, x8, scale), sizes, b.step)?;
+        self.quantize_rows(&QuantizeRows::new(attended, x8, scale), sizes, b.step)?;
         self.product(rows, b.x8, &weights[3], b.sums, b.step)?;
         for (first, input) in call.input.row_runs() {
             let n = input.dims().shape()[0];
@@ -224,7 +224,7 @@ impl<P: ParallelFor> Host<P> {
                 TensorMut::new([n, hidden], &mut b.hidden[first * hidden..])?,
             );
             norm.eps = call.eps;
-            self.dequant_residual_rms_norm_quant(norm, Rows { rows: n, columns: hidden }, b.step)?;
+            self.dequant_residual_rms_norm_quant(&norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
 
         self.product(rows, b.x8, &weights[4], b.gate_sums, b.step)?;
@@ -238,9 +238,9 @@ impl<P: ParallelFor> Host<P> {
             TensorMut::new([rows, inner], b.x8)?,
             TensorMut::new([rows], b.scale)?,
         );
-        self.dequant_swiglu_quant(swiglu, Rows { rows, columns: inner }, b.step)?;
+        self.dequant_swiglu_quant(&swiglu, Rows { rows, columns: inner }, b.step)?;
         self.product(rows, b.x8, &weights[6], b.sums, b.step)?;
-        for (first, output) in call.output.into_row_runs() {
+        for (first, output) in call.output.reborrow().into_row_runs() {
             let n = output.dims().shape()[0];
             let residual = DequantResidual::new(
                 Tensor::new([n, hidden], &b.sums[first * hidden..])?,
@@ -249,7 +249,7 @@ impl<P: ParallelFor> Host<P> {
                 Tensor::new([n, hidden], &b.hidden[first * hidden..])?,
                 output,
             );
-            self.dequant_residual(residual, Rows { rows: n, columns: hidden }, b.step)?;
+            self.dequant_residual(&residual, Rows { rows: n, columns: hidden }, b.step)?;
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> f
         Ok(self.plan_layer::<T, K>(call.check()?, call.weight_format)?.0.layout())
     }
 
-    fn run(&self, mut call: DecoderLayer<'_, Self, T, K>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut DecoderLayer<'_, Self, T, K>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         let (plan, slots) = self.plan_layer::<T, K>(d, call.weight_format)?;
@@ -276,7 +276,7 @@ impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> f
             return Ok(());
         }
         let mut buffers = slots.take(&space);
-        self.attend(&mut call, d, &weights, &mut buffers)?;
+        self.attend(call, d, &weights, &mut buffers)?;
         self.feed_forward(call, d, &weights, &mut buffers)
     }
 }

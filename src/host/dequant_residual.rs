@@ -44,7 +44,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn dequant_residual<T: Element>(
         &self,
-        call: DequantResidual<'_, Self, T>,
+        call: &DequantResidual<'_, Self, T>,
         d: Rows,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -55,14 +55,20 @@ impl<P: ParallelFor> Host<P> {
         }
         let weight_scale = call.weight_scale.row(0).gather(space.take(stage.weight_scale));
         let stages = (space.take_each(stage.input), space.take_each(stage.residual), space.take_each(stage.sum));
-        parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), (call.output, stages), |row, (mut output, stages)| {
-            let (x, r, y) = stages;
-            let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
-            let residual = call.residual.row(row).gather(r);
-            output.scatter(y, |output| {
-                self.level.run(rows::DequantResidual { input, input_scale, weight_scale, residual, output });
-            });
-        });
+        parallel::rows(
+            &self.pool,
+            d.rows,
+            parallel::grain(8 * d.columns),
+            (&call.output, stages),
+            |row, (mut output, stages)| {
+                let (x, r, y) = stages;
+                let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
+                let residual = call.residual.row(row).gather(r);
+                output.scatter(y, |output| {
+                    self.level.run(rows::DequantResidual { input, input_scale, weight_scale, residual, output });
+                });
+            },
+        );
         Ok(())
     }
 }
@@ -72,7 +78,7 @@ impl<T: Element, P: ParallelFor> Run<DequantResidual<'_, Self, T>> for Host<P> {
         Ok(plan::<T>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: DequantResidual<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut DequantResidual<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.dequant_residual(call, d, scratch)
@@ -83,7 +89,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn dequant_residual_rms_norm_quant<T: Element>(
         &self,
-        call: DequantResidualRmsNormQuant<'_, Self, T>,
+        call: &DequantResidualRmsNormQuant<'_, Self, T>,
         d: Rows,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -95,7 +101,7 @@ impl<P: ParallelFor> Host<P> {
         let weight_scale = call.weight_scale.row(0).gather(space.take(stage.weight_scale));
         let (gamma, eps) = (call.gamma.row(0).gather(space.take(norm.gamma)), call.eps);
         let stages = (space.take_each(stage.input), space.take_each(stage.residual), space.take_each(stage.sum));
-        let parts = (call.output, Column(call.output_scale), call.hidden, stages, space.take_each(norm.output));
+        let parts = (&call.output, Column(&call.output_scale), &call.hidden, stages, space.take_each(norm.output));
         parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), parts, |row, parts| {
             let (mut output, scale, mut hidden, (x, r, h), y) = parts;
             let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
@@ -114,7 +120,7 @@ impl<T: Element, P: ParallelFor> Run<DequantResidualRmsNormQuant<'_, Self, T>> f
         Ok(plan_norm::<T>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: DequantResidualRmsNormQuant<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut DequantResidualRmsNormQuant<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.dequant_residual_rms_norm_quant(call, d, scratch)

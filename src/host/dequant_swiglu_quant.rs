@@ -34,7 +34,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn dequant_swiglu_quant(
         &self,
-        call: DequantSwigluQuant<'_, Self>,
+        call: &DequantSwigluQuant<'_, Self>,
         d: Rows,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -46,7 +46,7 @@ impl<P: ParallelFor> Host<P> {
         let w1_scale = call.w1_scale.row(0).gather(space.take(stage.w1_scale));
         let w3_scale = call.w3_scale.row(0).gather(space.take(stage.w3_scale));
         let stages = (space.take_each(stage.w1), space.take_each(stage.w3), space.take_each(stage.row));
-        let parts = (call.output, Column(call.output_scale), stages, space.take_each(stage.output));
+        let parts = (&call.output, Column(&call.output_scale), stages, space.take_each(stage.output));
         parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), parts, |row, (mut output, scale, stages, y)| {
             let (a, b, stage) = stages;
             let (w1, w3) = (call.w1.row(row).gather(a), call.w3.row(row).gather(b));
@@ -64,7 +64,7 @@ impl<P: ParallelFor> Run<DequantSwigluQuant<'_, Self>> for Host<P> {
         Ok(plan(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: DequantSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut DequantSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.dequant_swiglu_quant(call, d, scratch)

@@ -30,18 +30,18 @@ pub(super) fn plan(workers: usize, d: HeadSizes, freqs: usize) -> Result<(Plan, 
 
 /// What the two operations have in common; `rotation` is the table and the first positions.
 struct Sums<'a> {
-    input: Tensor<'a, i32>,
-    input_scale: Tensor<'a, f32>,
-    weight_scale: Tensor<'a, f32>,
-    rotation: Option<(Tensor<'a, f32>, Tensor<'a, i64>)>,
-    output: TensorMut<'a, f32>,
+    input: &'a Tensor<'a, i32>,
+    input_scale: &'a Tensor<'a, f32>,
+    weight_scale: &'a Tensor<'a, f32>,
+    rotation: Option<(&'a Tensor<'a, f32>, &'a Tensor<'a, i64>)>,
+    output: &'a TensorMut<'a, f32>,
 }
 
 impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn dequant_transpose(
         &self,
-        call: DequantTranspose<'_, Self>,
+        call: &DequantTranspose<'_, Self>,
         d: HeadSizes,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -52,7 +52,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn dequant_rope_transpose(
         &self,
-        call: DequantRopeTranspose<'_, Self>,
+        call: &DequantRopeTranspose<'_, Self>,
         d: HeadSizes,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -94,7 +94,7 @@ impl<P: ParallelFor> Run<DequantTranspose<'_, Self>> for Host<P> {
         Ok(plan(self.pool.workers(), call.check()?, 0)?.0.layout())
     }
 
-    fn run(&self, call: DequantTranspose<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut DequantTranspose<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.dequant_transpose(call, d, scratch)
@@ -107,7 +107,7 @@ impl<P: ParallelFor> Run<DequantRopeTranspose<'_, Self>> for Host<P> {
         Ok(plan(self.pool.workers(), d, d.size)?.0.layout())
     }
 
-    fn run(&self, call: DequantRopeTranspose<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut DequantRopeTranspose<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         positions::check(&call.start_pos, d.tokens, call.positions())?;

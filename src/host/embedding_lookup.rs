@@ -28,7 +28,7 @@ impl<T: Element, P: ParallelFor> Run<EmbeddingLookup<'_, Self, T>> for Host<P> {
         Ok(plan::<T>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: EmbeddingLookup<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut EmbeddingLookup<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         let known = |id: i32| usize::try_from(id).is_ok_and(|id| id < d.vocabulary);
@@ -38,7 +38,7 @@ impl<T: Element, P: ParallelFor> Run<EmbeddingLookup<'_, Self, T>> for Host<P> {
         let (plan, stage) = plan::<T>(self.pool.workers(), d)?;
         let space = plan.carve(scratch)?;
         let factor = call.scale as f32;
-        let parts = (call.output, space.take_each(stage.input), space.take_each(stage.output));
+        let parts = (&call.output, space.take_each(stage.input), space.take_each(stage.output));
         parallel::rows(&self.pool, d.rows, parallel::grain(2 * size_of::<T>() * d.columns), parts, |row, (mut output, x, y)| {
             let input = call.table.row(call.ids.get(row) as usize).gather(x);
             output.scatter(y, |output| match factor {

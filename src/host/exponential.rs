@@ -26,14 +26,14 @@ impl<T: Element, P: ParallelFor> Run<Exponential<'_, Self, T>> for Host<P> {
         Ok(plan::<T>(self.pool.workers())?.0.layout())
     }
 
-    fn run(&self, call: Exponential<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut Exponential<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         call.check()?;
         call.check_data()?;
         let (plan, stage) = plan::<T>(self.pool.workers())?;
         let stage = plan.carve(scratch)?.take_each(stage);
         let factor = 1.0 / call.rate as f32;
         let numbers = philox::Exponential::new(call.seed as u64, call.offset as u64, call.out.dims().elements() as u64);
-        let out = call.out.flattened();
+        let out = call.out.reborrow().flattened();
         let (columns, _) = out.dims().last();
         let cut = Cut { rows: (PIECE / columns.max(1)).max(1), columns: PIECE };
         parallel::blocks(&self.pool, cut, &out, &stage, |mut block, stage| {

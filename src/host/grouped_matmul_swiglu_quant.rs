@@ -118,7 +118,7 @@ fn chunks(
 
 impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
-    fn grouped(&self, call: GroupedMatmulSwigluQuant<'_, Self>, d: GroupedSizes, scratch: &mut [u8]) -> Result<(), Error> {
+    fn grouped(&self, call: &GroupedMatmulSwigluQuant<'_, Self>, d: GroupedSizes, scratch: &mut [u8]) -> Result<(), Error> {
         let (plan, slots) = plan(self.pool.workers(), d, call.weight_format)?;
         let space = plan.carve(scratch)?;
         let weight = match &call.weight {
@@ -135,10 +135,7 @@ impl<P: ParallelFor> Host<P> {
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (mut rows, mut halves) = (slots.rows.take(&space, d.k), slots.halves.take(&space));
         let finish = Finish {
-            x_scale: call.x_scale,
-            weight_scale: call.weight_scale,
-            bias: call.bias,
-            offset: call.offset,
+            call,
             column_first: call.arithmetic == 2,
             quantiser: match (&call.output_offset, call.arithmetic, call.fp16_rounding) {
                 (Some(_), ..) => Quantiser::Asymmetric,
@@ -147,7 +144,7 @@ impl<P: ParallelFor> Host<P> {
                 _ => Quantiser::Division,
             },
         };
-        let outputs = (call.output, Column(call.output_scale), call.output_offset.map(Column));
+        let outputs = (&call.output, Column(&call.output_scale), call.output_offset.as_ref().map(Column));
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
         chunks(&list, counts, d.m, capacity(d), segments, |first, segments, count| {
             let product = GroupedProduct { host: self, d, weight, segments, own: &own };
@@ -190,7 +187,7 @@ impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
         Ok(plan(self.pool.workers(), call.check()?, call.weight_format)?.0.layout())
     }
 
-    fn run(&self, call: GroupedMatmulSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut GroupedMatmulSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.grouped(call, d, scratch)
@@ -221,7 +218,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     }
 
     /// `c[row][n]` of all rows of the chunk, which begins with row `first`, from weights of four bits.
-    fn halves(&self, x: &HalfProducts<'_>, finish: &Finish<'_, Host<P>>, first: usize, c: &TensorMut<'_, f32>) {
+    fn halves(&self, x: &HalfProducts<'_>, finish: &Finish<'_, '_, Host<P>>, first: usize, c: &TensorMut<'_, f32>) {
         let (level, d) = (self.host.level, self.d.weight());
         let parts = (self.own, x.workers());
         parallel::tiles(&self.host.pool, self.segments, WIDTH, c, &parts, |expert, mut block, ((words, stage), sums)| {
@@ -231,27 +228,24 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
             x.columns(level, &strip, (rows.clone(), columns.len()), scale, (words, sums), |row, n, value| {
                 let assist = finish.assist(expert, columns.start + n);
                 let row = rows.start + row;
-                block.row(row).set(n, (value + assist) * finish.x_scale.get(first + row));
+                block.row(row).set(n, (value + assist) * finish.call.x_scale.get(first + row));
             });
         });
     }
 }
 
 /// What turns sums into bytes.
-struct Finish<'a, B: Backend> {
-    x_scale: B::View<'a, f32>,
-    weight_scale: GroupedScale<'a, B>,
-    bias: Option<Bias<'a, B>>,
-    offset: Option<B::View<'a, f32>>,
+struct Finish<'t, 'a, B: Backend> {
+    call: &'t GroupedMatmulSwigluQuant<'a, B>,
     column_first: bool,
     quantiser: Quantiser,
 }
 
-impl<P: ParallelFor> Finish<'_, Host<P>> {
+impl<P: ParallelFor> Finish<'_, '_, Host<P>> {
     /// A scale of weights of four bits.
     fn group_scale(&self, expert: usize, group: usize, n: usize) -> f32 {
         let place = |rank: usize, groups: usize| if rank == 3 { expert * groups + group } else { expert };
-        let bits = match &self.weight_scale {
+        let bits = match &self.call.weight_scale {
             GroupedScale::Bits(view) => view.row(place(view.dims().rank(), view.dims().shape()[1])).get(n) as u32,
             GroupedScale::SignedBits(view) => view.row(place(view.dims().rank(), view.dims().shape()[1])).get(n) as u32,
             GroupedScale::Channel(_) => 0,
@@ -261,7 +255,7 @@ impl<P: ParallelFor> Finish<'_, Host<P>> {
 
     /// An element of the assist matrix.
     fn assist(&self, expert: usize, n: usize) -> f32 {
-        match &self.bias {
+        match &self.call.bias {
             Some(Bias::F32(view)) => view.row(expert).get(n),
             _ => 0.0,
         }
@@ -273,7 +267,7 @@ impl<P: ParallelFor> Finish<'_, Host<P>> {
         let (scale, rest) = columns.split_at_mut(sums.len());
         let (bias, offset) = rest.split_at_mut(sums.len());
         let (mut integers, mut floats) = (None, None);
-        match &self.bias {
+        match &self.call.bias {
             None => {}
             Some(Bias::I32(view)) => integers = Some(view.row(expert).gather(bytemuck::cast_slice_mut(bias))),
             Some(Bias::F32(view)) => floats = Some(view.row(expert).gather(bias)),
@@ -281,16 +275,16 @@ impl<P: ParallelFor> Finish<'_, Host<P>> {
         let epilogue = Epilogue {
             level,
             sums,
-            row: self.x_scale.get(row),
+            row: self.call.x_scale.get(row),
             column_first: self.column_first,
             integers,
             floats,
-            offset: self.offset.as_ref().map(|view| view.row(expert).gather(offset)),
+            offset: self.call.offset.as_ref().map(|view| view.row(expert).gather(offset)),
             quantiser: self.quantiser,
             stage,
             output,
         };
-        match &self.weight_scale {
+        match &self.call.weight_scale {
             GroupedScale::Channel(ChannelScale::F32(view)) => epilogue.run(view.row(expert).gather(scale)),
             GroupedScale::Channel(ChannelScale::F16(view)) => epilogue.run(view.row(expert).gather(of_halves(scale, sums.len()))),
             GroupedScale::Channel(ChannelScale::BF16(view)) => {

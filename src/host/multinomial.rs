@@ -61,7 +61,7 @@ impl<T: Weight, P: ParallelFor> Run<Multinomial<'_, Self, T>> for Host<P> {
         }
     }
 
-    fn run(&self, call: Multinomial<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut Multinomial<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let Some(d) = call.check()? else { return Ok(()) };
         call.check_data()?;
         let (plan, slots) = plan(self.pool.workers(), d, call.replacement)?;
@@ -76,7 +76,7 @@ impl<T: Weight, P: ParallelFor> Run<Multinomial<'_, Self, T>> for Host<P> {
             seed: call.seed as u64,
             offset: call.offset as u64,
         };
-        let mut out = call.out;
+        let out = &mut call.out;
         if is_long(d) {
             for row in 0..d.rows {
                 drawn.row(&self.pool, row, &stage, words, out.row_mut(row).into_tensor());
@@ -85,7 +85,7 @@ impl<T: Weight, P: ParallelFor> Run<Multinomial<'_, Self, T>> for Host<P> {
         }
         // A weight costs about as much as reading a cache line, a sample ten times that.
         let grain = parallel::grain(16 * d.categories + 160 * d.samples);
-        let parts = (out, stage, space.take_each(slots.each));
+        let parts = (&*out, stage, space.take_each(slots.each));
         parallel::rows(&self.pool, d.rows, grain, parts, |row, (out, stage, words)| {
             drawn.row(&Serial, row, &PerWorker::alone(stage), words, out.into_tensor());
         });

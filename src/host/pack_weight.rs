@@ -17,7 +17,7 @@ use tilekern_kernels::pack::{HEADER, Source, pack_header, panel_vectors, quantiz
 const WIDTH: usize = 64;
 
 impl<P: ParallelFor> Host<P> {
-    fn pack_weight(&self, mut call: PackWeight<'_, Self>, d: WeightSizes) -> Result<(), Error> {
+    fn pack_weight(&self, call: &mut PackWeight<'_, Self>, d: WeightSizes) -> Result<(), Error> {
         let format = call.weight_format;
         let mut row = call.packed.row_mut(0);
         let Some(packed) = row.as_slice() else { return Ok(()) };
@@ -89,7 +89,7 @@ impl<P: ParallelFor> Run<PackWeight<'_, Self>> for Host<P> {
         Ok(Layout::new::<()>())
     }
 
-    fn run(&self, call: PackWeight<'_, Self>, _scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut PackWeight<'_, Self>, _scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.pack_weight(call, d)

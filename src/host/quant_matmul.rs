@@ -67,7 +67,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn quant_matmul(
         &self,
-        call: QuantMatmul<'_, Self>,
+        call: &QuantMatmul<'_, Self>,
         d: Product3,
         weight: Weight<'_>,
         scratch: &mut [u8],
@@ -87,7 +87,7 @@ impl<P: ParallelFor> Host<P> {
             Some(Bias::I32(view)) => integers = Some(view.row(0).gather(space.take(slots.integers))),
             Some(Bias::F32(view)) => floats = Some(view.row(0).gather(space.take(slots.bias))),
         }
-        let scale = Scale { x: call.x_scale.map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
+        let scale = Scale { x: call.x_scale.as_ref().map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let rows = chunk_rows(d.m, d.k);
@@ -111,7 +111,7 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
         Ok(plan(self.pool.workers(), call.check()?, call.weight_format)?.0.layout())
     }
 
-    fn run(&self, call: QuantMatmul<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut QuantMatmul<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight())?;

@@ -27,7 +27,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn quantize_rows<T: Element>(
         &self,
-        call: QuantizeRows<'_, Self, T>,
+        call: &QuantizeRows<'_, Self, T>,
         d: QuantizeSizes,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -37,7 +37,7 @@ impl<P: ParallelFor> Host<P> {
             return Ok(());
         }
         let bytes = (size_of::<T>() + 1) * d.columns;
-        let parts = (call.output, Column(call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
+        let parts = (&call.output, Column(&call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
         parallel::rows(&self.pool, d.rows, parallel::grain(bytes), parts, |row, (mut output, scale, x, y)| {
             let input = match d.tokens {
                 Some(tokens) => call.input.heads(row / tokens, row % tokens).gather(x),
@@ -54,7 +54,7 @@ impl<T: Element, P: ParallelFor> Run<QuantizeRows<'_, Self, T>> for Host<P> {
         Ok(plan::<T>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: QuantizeRows<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut QuantizeRows<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.quantize_rows(call, d, scratch)

@@ -30,7 +30,7 @@ impl<T: Element, P: ParallelFor> Run<RmsNorm<'_, Self, T>> for Host<P> {
         Ok(plan::<T, T>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: RmsNorm<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut RmsNorm<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         let (plan, stage) = plan::<T, T>(self.pool.workers(), d)?;
@@ -39,7 +39,7 @@ impl<T: Element, P: ParallelFor> Run<RmsNorm<'_, Self, T>> for Host<P> {
             return Ok(());
         }
         let gamma = call.gamma.row(0).gather(space.take(stage.gamma));
-        let output = (call.output, space.take_each(stage.input), space.take_each(stage.output));
+        let output = (&call.output, space.take_each(stage.input), space.take_each(stage.output));
         parallel::rows(&self.pool, d.rows, parallel::grain(4 * d.columns), output, |row, (mut output, x, y)| {
             let input = call.input.row(row).gather(x);
             output.scatter(y, |output| self.level.run(rows::RmsNorm { input, gamma, eps: call.eps, output }));
@@ -52,7 +52,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn rms_norm_quant<T: Element>(
         &self,
-        call: RmsNormQuant<'_, Self, T>,
+        call: &RmsNormQuant<'_, Self, T>,
         d: Rows,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -62,7 +62,7 @@ impl<P: ParallelFor> Host<P> {
             return Ok(());
         }
         let gamma = call.gamma.row(0).gather(space.take(stage.gamma));
-        let output = (call.output, Column(call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
+        let output = (&call.output, Column(&call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
         parallel::rows(&self.pool, d.rows, parallel::grain(4 * d.columns), output, |row, (mut output, scale, x, y)| {
             let input = call.input.row(row).gather(x);
             *scale = output.scatter(y, |output| self.level.run(rows::RmsNormQuant { input, gamma, eps: call.eps, output }));
@@ -76,7 +76,7 @@ impl<T: Element, P: ParallelFor> Run<RmsNormQuant<'_, Self, T>> for Host<P> {
         Ok(plan::<T, i8>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: RmsNormQuant<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut RmsNormQuant<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         self.rms_norm_quant(call, d, scratch)

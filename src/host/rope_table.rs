@@ -30,7 +30,7 @@ impl<P: ParallelFor> Run<RopeTable<'_, Self>> for Host<P> {
         Ok(plan(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: RopeTable<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut RopeTable<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         let (plan, stage) = plan(self.pool.workers(), d)?;
@@ -40,7 +40,7 @@ impl<P: ParallelFor> Run<RopeTable<'_, Self>> for Host<P> {
         }
         let frequencies = space.take(stage.frequencies);
         rows::rope_frequencies(call.theta, frequencies);
-        let parts = (call.output, space.take_each(stage.output));
+        let parts = (&call.output, space.take_each(stage.output));
         let grain = parallel::grain(d.columns.saturating_mul(COST));
         parallel::rows(&self.pool, d.rows, grain, parts, |row, (mut output, y)| {
             let position = (call.start + row as i64) as f64;

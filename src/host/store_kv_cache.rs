@@ -28,7 +28,7 @@ impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     pub(super) fn store_kv_cache<K: Element>(
         &self,
-        call: StoreKvCache<'_, Self, K>,
+        call: &StoreKvCache<'_, Self, K>,
         d: HeadSizes,
         scratch: &mut [u8],
     ) -> Result<(), Error> {
@@ -37,8 +37,8 @@ impl<P: ParallelFor> Host<P> {
         if d.rows() == 0 {
             return Ok(());
         }
-        let rows_of = |tensor| Tokens { tensor, tokens: d.tokens, start: Some(call.start_pos) };
-        let (keys, values) = (rows_of(call.key_cache), rows_of(call.value_cache));
+        let rows_of = |tensor| Tokens { tensor, tokens: d.tokens, start: Some(&call.start_pos) };
+        let (keys, values) = (rows_of(&call.key_cache), rows_of(&call.value_cache));
         let parts = (keys, values, space.take_each(stage.input), space.take_each(stage.output));
         parallel::rows(&self.pool, d.rows(), parallel::grain(16 * d.columns), parts, |row, (keys, values, x, y)| {
             for (input, mut cache) in [(&call.key, keys), (&call.value, values)] {
@@ -58,7 +58,7 @@ impl<K: Element, P: ParallelFor> Run<StoreKvCache<'_, Self, K>> for Host<P> {
         Ok(plan::<K>(self.pool.workers(), call.check()?)?.0.layout())
     }
 
-    fn run(&self, call: StoreKvCache<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut StoreKvCache<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check()?;
         call.check_data()?;
         positions::check(&call.start_pos, d.tokens, call.positions())?;

@@ -46,9 +46,9 @@ impl<P: ParallelFor> Host<P> {
 /// The parameters of the rows.
 struct Parameters<'a, T> {
     batch: Batch,
-    top_k: Tensor<'a, i32>,
-    top_p: Tensor<'a, T>,
-    min_ps: Option<Tensor<'a, T>>,
+    top_k: &'a Tensor<'a, i32>,
+    top_p: &'a Tensor<'a, T>,
+    min_ps: Option<&'a Tensor<'a, T>>,
     is_logits: bool,
 }
 
@@ -66,31 +66,35 @@ impl<T: Element> Parameters<'_, T> {
 }
 
 /// The noise of a row, if it is drawn: the numbers of a (seed, offset) pair, and the one that belongs to the row's first place.
-fn drawn(pairs: Tensor<'_, i64>, line: usize, elements: usize, first: usize) -> Noise<'static> {
+fn drawn(pairs: &Tensor<'_, i64>, line: usize, elements: usize, first: usize) -> Noise<'static> {
     let pair = |i| pairs.get(2 * line + i) as u64;
     Noise::Drawn { numbers: Exponential::new(pair(0), pair(1), elements as u64), first: first as u64 }
 }
 
 impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &TopKTopPSample<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(self.plan_sample(call, call.check()?.vocabulary)?.0.layout())
+        Ok(self.plan_sample(call, call.check(false)?.vocabulary)?.0.layout())
     }
 
-    fn run(&self, call: TopKTopPSample<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let batch = call.check()?;
-        call.check_data()?;
-        let (plan, slots) = self.plan_sample(&call, batch.vocabulary)?;
+    fn run_mut(&self, call: &mut TopKTopPSample<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+        let batch = call.check(true)?;
+        let (plan, slots) = self.plan_sample(call, batch.vocabulary)?;
         let space = plan.carve(scratch)?;
-        let (draw, eps, logits) = (call.draw(), call.eps as f32, call.logits);
-        let parameters =
-            Parameters { batch, top_k: call.top_k, top_p: call.top_p, min_ps: call.min_ps, is_logits: call.input_is_logits };
+        let (draw, eps, logits) = (call.draw(), call.eps as f32, &call.logits);
+        let parameters = Parameters {
+            batch,
+            top_k: &call.top_k,
+            top_p: &call.top_p,
+            min_ps: call.min_ps.as_ref(),
+            is_logits: call.input_is_logits,
+        };
         let (rows, v) = (batch.rows, batch.vocabulary);
         let outputs = (
-            call.logits_select_idx.map(Column),
-            call.row_status.map(Column),
-            call.logits_top_kp_select.filter(|_| call.is_need_logits),
-            call.logits_idx,
-            call.logits_sort_masked,
+            call.logits_select_idx.as_ref().map(Column),
+            call.row_status.as_ref().map(Column),
+            call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits),
+            call.logits_idx.as_ref(),
+            call.logits_sort_masked.as_ref(),
         );
         let lists = (space.take_each(slots.values), space.take_each(slots.indices), space.take_each(slots.maxima));
         let stages_in = (space.take_each(slots.logits), space.take_each(slots.q));

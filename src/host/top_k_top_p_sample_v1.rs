@@ -45,17 +45,17 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> 
         Ok(self.plan_sample_v1(call, columns)?.0.layout())
     }
 
-    fn run(&self, call: TopKTopPSampleV1<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut TopKTopPSampleV1<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let [rows, v] = call.check()?;
         call.check_data()?;
-        let (plan, slots) = self.plan_sample_v1(&call, v)?;
+        let (plan, slots) = self.plan_sample_v1(call, v)?;
         let space = plan.carve(scratch)?;
-        let (eps, logits) = (call.eps as f32, call.logits);
+        let (eps, logits) = (call.eps as f32, &call.logits);
         let nan = call.row_status.is_some();
         let outputs = (
-            Column(call.logits_select_idx),
-            call.row_status.map(Column),
-            call.logits_top_kp_select.filter(|_| call.is_need_logits),
+            Column(&call.logits_select_idx),
+            call.row_status.as_ref().map(Column),
+            call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits),
         );
         let lists = (space.take_each(slots.values), space.take_each(slots.indices), space.take_each(slots.maxima));
         let stages = (space.take_each(slots.logits), space.take_each(slots.q), space.take_each(slots.select));
@@ -67,7 +67,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> 
                 row: logits.row(row).gather(x),
                 k: if k <= v.min(MAX_K) { k } else { 0 },
                 p: call.top_p.get(row).as_(),
-                noise: call.q.map_or(Noise::None, |q| Noise::Given { q: q.row(row).gather(noise), eps }),
+                noise: call.q.as_ref().map_or(Noise::None, |q| Noise::Given { q: q.row(row).gather(noise), eps }),
                 nan,
                 filtered: select.as_mut().map(|select| select.borrow(filtered)),
                 work: Workspace { list: List { values, indices }, maxima },

@@ -48,9 +48,11 @@ pub(crate) fn attribute(
 
 /// No output overlaps itself, another output, or an input, and every address suits its dtype.
 pub(crate) fn memory(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
-    for &(name, tensor) in outputs.iter().chain(inputs) {
-        if !tensor.is_aligned() {
-            return Err(Error::invalid(name, "an address aligned to its dtype", "a misaligned one"));
+    for arguments in [outputs, inputs] {
+        for &(name, tensor) in arguments {
+            if !tensor.is_aligned() {
+                return Err(Error::invalid(name, "an address aligned to its dtype", "a misaligned one"));
+            }
         }
     }
     for (i, &(name, output)) in outputs.iter().enumerate() {
@@ -58,19 +60,28 @@ pub(crate) fn memory(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Erro
             return Err(Error::invalid(name, "elements that do not overlap", Value::shape(output.dims().strides())));
         }
         let bytes = output.bytes();
-        for &(other, tensor) in outputs[i + 1..].iter().chain(inputs) {
-            let others = tensor.bytes();
-            if bytes.start.max(others.start) < bytes.end.min(others.end) && !are_slices(output, tensor) {
-                return Err(Error::invalid(name, "memory of its own", Value::Text(other)));
+        for others in [&outputs[i + 1..], inputs] {
+            for &(other, tensor) in others {
+                let others = tensor.bytes();
+                if bytes.start.max(others.start) < bytes.end.min(others.end) && !are_slices(output, tensor) {
+                    return Err(Error::invalid(name, "memory of its own", Value::Text(other)));
+                }
             }
         }
     }
     Ok(())
 }
 
+/// [`memory`], and [`present`] of all.
+pub(crate) fn memory_with_data(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
+    memory(outputs, inputs)?;
+    present(outputs)?;
+    present(inputs)
+}
+
 /// Every tensor with elements has data: asked by a run, not by a query.
 pub(crate) fn present(arguments: &[Arg<'_>]) -> Result<(), Error> {
-    let missing = arguments.iter().find(|(_, tensor)| tensor.dims().elements() > 0 && !tensor.has_data());
+    let missing = arguments.iter().find(|(_, tensor)| !tensor.has_data() && tensor.dims().elements() > 0);
     missing.map_or(Ok(()), |&(name, _)| Err(Error::null(name)))
 }
 

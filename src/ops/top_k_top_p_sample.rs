@@ -70,15 +70,15 @@ impl<B: Backend> fmt::Debug for Noise<'_, B> {
 }
 
 /// The noise that a call draws with, once `post_sample`, `q` and `generator` have been weighed against each other.
-pub(crate) enum Draw<'a, B: Backend> {
+pub(crate) enum Draw<'t, 'a, B: Backend> {
     /// The largest logit.
     Argmax,
     /// Against the rows of `q`.
-    Exponential(B::View<'a, f32>),
+    Exponential(&'t B::View<'a, f32>),
     /// A (seed, offset) of its own for each row.
-    Seeds(B::View<'a, i64>),
+    Seeds(&'t B::View<'a, i64>),
     /// One (seed, offset) for the batch.
-    Generator(B::View<'a, i64>),
+    Generator(&'t B::View<'a, i64>),
 }
 
 /// What [`TopKTopPSample::check`] found.
@@ -189,6 +189,7 @@ pub struct TopKTopPSample<'a, B: Backend, T: 'a> {
 
 impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
     /// With everything else at its default: no noise, no min-p, no other output.
+    #[inline]
     pub fn new(
         logits: B::View<'a, T>,
         top_k: B::View<'a, i32>,
@@ -216,8 +217,8 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Batch, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Batch, Error> {
         let [rows, vocabulary] = check::sizes("logits", &self.logits)?;
         check::attribute("logits", rows > 0, "at least one row", rows)?;
         if vocabulary > MAX_VOCABULARY {
@@ -231,20 +232,15 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         }
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         self.check_outputs(rows, vocabulary)?;
-        self.arguments(check::memory)?;
+        self.arguments(if data { check::memory_with_data } else { check::memory })?;
         // In 64 bits: the sum may exceed 32.
         let max_k = ((i64::from(self.ks_max as i32) + 7) / 8 * 8).clamp(0, 1024);
         Ok(Batch { rows, vocabulary, max_k: max_k as usize })
     }
 
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        self.arguments(|outputs, inputs| check::present(outputs).and_then(|()| check::present(inputs)))
-    }
-
     /// The noise of this call.
-    pub(crate) fn draw(&self) -> Draw<'a, B> {
-        match (self.post_sample, self.q, self.generator) {
+    pub(crate) fn draw(&self) -> Draw<'_, 'a, B> {
+        match (self.post_sample, &self.q, &self.generator) {
             (PostSample::QSample, Some(Noise::Exponential(q)), _) => Draw::Exponential(q),
             (PostSample::MultiNomial, Some(Noise::Seeds(q)), _) => Draw::Seeds(q),
             (PostSample::MultiNomial, None, Some(generator)) => Draw::Generator(generator),

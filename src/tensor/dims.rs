@@ -43,6 +43,13 @@ impl Rank {
 }
 
 impl Dims {
+    /// One element without dimensions.
+    ///
+    /// ```
+    /// assert_eq!(tilekern::Dims::SCALAR.elements(), 1);
+    /// ```
+    pub const SCALAR: Dims = Dims { rank: Rank::Zero, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+
     /// Row-major, without gaps.
     #[inline(always)]
     pub fn contiguous(shape: &[usize]) -> Result<Dims, Error> {
@@ -72,10 +79,9 @@ impl Dims {
     /// Of what is known to fit in memory.
     #[inline(always)]
     pub(super) fn new<const R: usize>(shape: [usize; R], strides: [usize; R]) -> Dims {
-        let mut dims = Dims { rank: Rank::ALL[R], shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
-        dims.shape[..R].copy_from_slice(&shape);
-        dims.strides[..R].copy_from_slice(&strides);
-        dims
+        // Each number on its own: assembled in an array first, they would be copied from there.
+        let padded = |of: [usize; R], fill| [0, 1, 2, 3, 4].map(|i| if i < R { of[i] } else { fill });
+        Dims { rank: Rank::ALL[R], shape: padded(shape, 1), strides: padded(strides, 0) }
     }
 
     /// Any strides. What they address must fit in `usize` bytes, at 8 bytes an element.

@@ -110,17 +110,17 @@ impl<T: Copy> HeadsMut<'_, T> {
 }
 
 /// A tensor `[B,heads,T,D]` to write by tokens: row `b * tokens + s` is token `start[b] + s` of batch row `b`.
-pub(crate) struct Tokens<'a, 's, T> {
-    pub tensor: TensorMut<'a, T>,
+pub(crate) struct Tokens<'t, 'a, T> {
+    pub tensor: &'t TensorMut<'a, T>,
     /// Tokens of a batch row.
     pub tokens: usize,
     /// The first position of each batch row, 0 without it.
-    pub start: Option<Tensor<'s, i64>>,
+    pub start: Option<&'t Tensor<'t, i64>>,
 }
 
 // SAFETY: rows differ in the batch row or in the position, so their heads are disjoint elements of a tensor that does not overlap
 // itself; validation refuses others.
-unsafe impl<'a, T: Send + Sync> Split for Tokens<'a, '_, T> {
+unsafe impl<'a, T: Send + Sync> Split for Tokens<'_, 'a, T> {
     type Part = HeadsMut<'a, T>;
     #[inline]
     unsafe fn part(&self, row: usize, _worker: usize) -> HeadsMut<'a, T> {

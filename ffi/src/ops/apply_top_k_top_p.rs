@@ -34,7 +34,7 @@ fn apply<'a, B, T: Element + Dtype>(a: &tk_apply_top_k_top_p_args<'a>, job: Job<
 where
     B: Target + Run<ops::ApplyTopKTopP<'a, B, T>>,
 {
-    job.answer(ops::ApplyTopKTopP {
+    job.answer(&mut ops::ApplyTopKTopP {
         logits: B::read("logits", a.logits)?,
         p: B::read_optional("p", a.p)?,
         k: B::read_optional("k", a.k)?,

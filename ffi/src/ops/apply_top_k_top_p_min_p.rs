@@ -32,7 +32,7 @@ unsafe impl Args for tk_apply_top_k_top_p_min_p_args<'_> {
 }
 
 fn apply<T: Element + Dtype>(a: &tk_apply_top_k_top_p_min_p_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::ApplyTopKTopPMinP {
+    job.answer(&mut ops::ApplyTopKTopPMinP {
         probs: read::<T>("probs", a.probs)?,
         k: read("k", a.k)?,
         p: read("p", a.p)?,

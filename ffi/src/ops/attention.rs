@@ -45,7 +45,7 @@ unsafe impl Args for tk_attention_args<'_> {
 }
 
 fn attention<K: Element + Dtype>(a: &tk_attention_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::Attention {
+    job.answer(&mut ops::Attention {
         query: read("query", a.query)?,
         key_cache: read::<K>("key_cache", a.key_cache)?,
         value_cache: read("value_cache", a.value_cache)?,

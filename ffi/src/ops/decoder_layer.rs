@@ -110,7 +110,7 @@ fn activations<T: Element + Dtype>(a: &tk_decoder_layer_args<'_>, job: Job<'_>) 
 }
 
 fn caches<T: Element + Dtype, K: Element + Dtype>(a: &tk_decoder_layer_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::DecoderLayer {
+    job.answer(&mut ops::DecoderLayer {
         input: read::<T>("input", a.input)?,
         start_pos: read("start_pos", a.start_pos)?,
         freqs: read("freqs", a.freqs)?,

@@ -32,7 +32,7 @@ unsafe impl Args for tk_dequant_residual_args<'_> {
 }
 
 fn dequant_residual<T: Element + Dtype>(a: &tk_dequant_residual_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::DequantResidual {
+    job.answer(&mut ops::DequantResidual {
         input: read("input", a.input)?,
         input_scale: read("input_scale", a.input_scale)?,
         weight_scale: read("weight_scale", a.weight_scale)?,
@@ -116,7 +116,7 @@ fn dequant_residual_rms_norm_quant<T: Element + Dtype>(
     a: &tk_dequant_residual_rms_norm_quant_args<'_>,
     job: Job<'_>,
 ) -> Result<(), Error> {
-    job.answer(ops::DequantResidualRmsNormQuant {
+    job.answer(&mut ops::DequantResidualRmsNormQuant {
         input: read("input", a.input)?,
         input_scale: read("input_scale", a.input_scale)?,
         weight_scale: read("weight_scale", a.weight_scale)?,

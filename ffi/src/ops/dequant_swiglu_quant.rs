@@ -45,7 +45,7 @@ unsafe impl Args for tk_dequant_swiglu_quant_args<'_> {
 
 impl Operation for tk_dequant_swiglu_quant_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        job.answer(ops::DequantSwigluQuant {
+        job.answer(&mut ops::DequantSwigluQuant {
             w1: read("w1", self.w1)?,
             w3: read("w3", self.w3)?,
             input_scale: read("input_scale", self.input_scale)?,

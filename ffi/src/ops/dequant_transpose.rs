@@ -30,7 +30,7 @@ unsafe impl Args for tk_dequant_transpose_args<'_> {
 
 impl Operation for tk_dequant_transpose_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        job.answer(ops::DequantTranspose {
+        job.answer(&mut ops::DequantTranspose {
             input: read("input", self.input)?,
             input_scale: read("input_scale", self.input_scale)?,
             weight_scale: read("weight_scale", self.weight_scale)?,
@@ -97,7 +97,7 @@ unsafe impl Args for tk_dequant_rope_transpose_args<'_> {
 
 impl Operation for tk_dequant_rope_transpose_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        job.answer(ops::DequantRopeTranspose {
+        job.answer(&mut ops::DequantRopeTranspose {
             input: read("input", self.input)?,
             input_scale: read("input_scale", self.input_scale)?,
             weight_scale: read("weight_scale", self.weight_scale)?,

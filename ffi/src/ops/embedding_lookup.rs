@@ -29,7 +29,7 @@ unsafe impl Args for tk_embedding_lookup_args<'_> {
 }
 
 fn embedding_lookup<T: Element + Dtype>(a: &tk_embedding_lookup_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::EmbeddingLookup {
+    job.answer(&mut ops::EmbeddingLookup {
         ids: read("ids", a.ids)?,
         table: read::<T>("table", a.table)?,
         scale: a.scale,

@@ -29,7 +29,7 @@ unsafe impl Args for tk_exponential_args<'_> {
 }
 
 fn exponential<T: Element + Dtype>(a: &tk_exponential_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::Exponential { rate: a.rate, seed: a.seed, offset: a.offset, out: write::<T>("out", a.out)? })
+    job.answer(&mut ops::Exponential { rate: a.rate, seed: a.seed, offset: a.offset, out: write::<T>("out", a.out)? })
 }
 
 impl Operation for tk_exponential_args<'_> {

@@ -129,7 +129,7 @@ impl<'a> tk_grouped_matmul_swiglu_quant_args<'a> {
         call.arithmetic = self.arithmetic;
         call.fp16_rounding = self.fp16_rounding.get();
         B::write_into(&mut call.output_offset, "output_offset", self.output_offset)?;
-        job.answer(call)
+        job.answer(&mut call)
     }
 }
 

@@ -46,7 +46,7 @@ fn multinomial<'a, B, T: Weight + Dtype>(a: &tk_multinomial_args<'a>, job: Job<'
 where
     B: Target + Run<ops::Multinomial<'a, B, T>>,
 {
-    job.answer(ops::Multinomial {
+    job.answer(&mut ops::Multinomial {
         probs: B::read("probs", a.probs)?,
         num_samples: a.num_samples,
         replacement: a.replacement.get(),

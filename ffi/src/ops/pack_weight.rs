@@ -49,7 +49,7 @@ impl Operation for tk_pack_weight_args<'_> {
         let mut call = ops::PackWeight::new(weight, write("packed", self.packed)?);
         call.weight_format = self.weight_format;
         Processor::write_into(&mut call.weight_scale, "weight_scale", self.weight_scale)?;
-        job.answer(call)
+        job.answer(&mut call)
     }
 }
 

@@ -88,7 +88,7 @@ fn out<'a>(tensor: Option<&'a tk_tensor>) -> Result<Product<'a, Processor>, Erro
 
 impl Operation for tk_quant_matmul_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        job.answer(ops::QuantMatmul {
+        job.answer(&mut ops::QuantMatmul {
             x: read("x", self.x)?,
             weight: read("weight", self.weight)?,
             weight_scale: self.weight_scale.map(channel_scale).transpose()?,

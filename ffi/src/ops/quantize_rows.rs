@@ -28,7 +28,7 @@ unsafe impl Args for tk_quantize_rows_args<'_> {
 }
 
 fn quantize_rows<T: Element + Dtype>(a: &tk_quantize_rows_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::QuantizeRows {
+    job.answer(&mut ops::QuantizeRows {
         input: read::<T>("input", a.input)?,
         output: write("output", a.output)?,
         output_scale: write("output_scale", a.output_scale)?,

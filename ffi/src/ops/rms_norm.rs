@@ -29,7 +29,7 @@ unsafe impl Args for tk_rms_norm_args<'_> {
 }
 
 fn rms_norm<T: Element + Dtype>(a: &tk_rms_norm_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::RmsNorm {
+    job.answer(&mut ops::RmsNorm {
         input: read::<T>("input", a.input)?,
         gamma: read("gamma", a.gamma)?,
         eps: a.eps,
@@ -91,7 +91,7 @@ unsafe impl Args for tk_rms_norm_quant_args<'_> {
 }
 
 fn rms_norm_quant<T: Element + Dtype>(a: &tk_rms_norm_quant_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::RmsNormQuant {
+    job.answer(&mut ops::RmsNormQuant {
         input: read::<T>("input", a.input)?,
         gamma: read("gamma", a.gamma)?,
         eps: a.eps,

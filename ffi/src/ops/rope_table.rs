@@ -28,7 +28,7 @@ unsafe impl Args for tk_rope_table_args<'_> {
 
 impl Operation for tk_rope_table_args<'_> {
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
-        job.answer(ops::RopeTable { start: self.start, theta: self.theta, output: write("output", self.output)? })
+        job.answer(&mut ops::RopeTable { start: self.start, theta: self.theta, output: write("output", self.output)? })
     }
 }
 

@@ -33,7 +33,7 @@ unsafe impl Args for tk_store_kv_cache_args<'_> {
 }
 
 fn store_kv_cache<K: Element + Dtype>(a: &tk_store_kv_cache_args<'_>, job: Job<'_>) -> Result<(), Error> {
-    job.answer(ops::StoreKvCache {
+    job.answer(&mut ops::StoreKvCache {
         key: read("key", a.key)?,
         value: read("value", a.value)?,
         start_pos: read("start_pos", a.start_pos)?,

@@ -98,9 +98,9 @@ where
     let unknown = || Error::new(Status::Invalid, "post_sample", "0, 1 or 2", i64::from(a.post_sample));
     let post_sample = PostSample::from_code(a.post_sample).ok_or_else(unknown)?;
     let mut call = ops::TopKTopPSample {
-        logits: B::read("logits", a.logits)?,
-        top_k: B::read("top_k", a.top_k)?,
-        top_p: B::read("top_p", a.top_p)?,
+        logits: B::unread(),
+        top_k: B::unread(),
+        top_p: B::unread(),
         q: None,
         min_ps: None,
         eps: a.eps,
@@ -116,11 +116,16 @@ where
         logits_sort_masked: None,
         generator: None,
     };
-    // In place: an absent tensor, which most are, is not even moved.
-    match post_sample {
-        PostSample::None => {}
-        PostSample::QSample => call.q = B::read_optional("q", a.q)?.map(Noise::Exponential),
-        PostSample::MultiNomial => call.q = B::read_optional("q", a.q)?.map(Noise::Seeds),
+    // In place: nothing is moved.
+    B::read_to(&mut call.logits, "logits", a.logits)?;
+    B::read_to(&mut call.top_k, "top_k", a.top_k)?;
+    B::read_to(&mut call.top_p, "top_p", a.top_p)?;
+    if a.q.is_some() && post_sample != PostSample::None {
+        let seeds = post_sample == PostSample::MultiNomial;
+        match call.q.insert(if seeds { Noise::Seeds(B::unread()) } else { Noise::Exponential(B::unread()) }) {
+            Noise::Exponential(q) => B::read_to(q, "q", a.q)?,
+            Noise::Seeds(q) => B::read_to(q, "q", a.q)?,
+        }
     }
     B::read_into(&mut call.min_ps, "min_ps", a.min_ps)?;
     B::write_into(&mut call.logits_select_idx, "logits_select_idx", a.logits_select_idx)?;
@@ -131,7 +136,7 @@ where
     B::write_into(&mut call.logits_idx, "logits_idx", a.logits_idx)?;
     B::write_into(&mut call.logits_sort_masked, "logits_sort_masked", a.logits_sort_masked)?;
     B::read_into(&mut call.generator, "generator", a.generator)?;
-    job.answer(call)
+    job.answer(&mut call)
 }
 
 impl Operation for tk_top_k_top_p_sample_args<'_> {

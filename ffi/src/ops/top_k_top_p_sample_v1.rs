@@ -59,22 +59,27 @@ where
     B: Target + Run<ops::TopKTopPSampleV1<'a, B, T>>,
 {
     let mut call = ops::TopKTopPSampleV1 {
-        logits: B::read("logits", a.logits)?,
-        top_k: B::read("top_k", a.top_k)?,
-        top_p: B::read("top_p", a.top_p)?,
-        q: B::read_optional("q", a.q)?,
+        logits: B::unread(),
+        top_k: B::unread(),
+        top_p: B::unread(),
+        q: None,
         eps: a.eps,
         is_need_logits: a.is_need_logits.get(),
         top_k_guess: a.top_k_guess,
-        logits_select_idx: B::write("logits_select_idx", a.logits_select_idx)?,
+        logits_select_idx: B::unwritten(),
         logits_top_kp_select: None,
         row_status: None,
     };
+    B::read_to(&mut call.logits, "logits", a.logits)?;
+    B::read_to(&mut call.top_k, "top_k", a.top_k)?;
+    B::read_to(&mut call.top_p, "top_p", a.top_p)?;
+    B::read_into(&mut call.q, "q", a.q)?;
+    B::write_to(&mut call.logits_select_idx, "logits_select_idx", a.logits_select_idx)?;
     if call.is_need_logits {
         B::write_into(&mut call.logits_top_kp_select, "logits_top_kp_select", a.logits_top_kp_select)?;
     }
     B::write_into(&mut call.row_status, "row_status", a.row_status)?;
-    job.answer(call)
+    job.answer(&mut call)
 }
 
 impl Operation for tk_top_k_top_p_sample_v1_args<'_> {

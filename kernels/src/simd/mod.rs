@@ -19,7 +19,7 @@ pub use portable::Portable;
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub(crate) use x86::permitted;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub use x86::{Avx2, Avx512, Avx512Amx, Avx512Vnni};

@@ -55,9 +55,9 @@ where
         self.npu.workspace(call).or_else(|error| refusal(error).map(|()| Layout::new::<()>()))
     }
 
-    fn run(&self, call: C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
+    fn run_mut(&self, call: &mut C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
         scratch.note(&self.npu)?;
-        match self.npu.dispatch(&call, Job::Run(scratch)) {
+        match self.npu.dispatch(call, Job::Run(scratch)) {
             Err(error) => {
                 refusal(error)?;
                 call.on_host(&mut Stage::new(&self.npu)?, &self.host)

@@ -19,7 +19,7 @@ impl Amx {
 }
 
 /// Whether the operating system lets this process use the tiles, asked once in [`crate::dispatch`].
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn permitted() -> bool {
     const ARCH_PRCTL: usize = 158;
     const ARCH_REQ_XCOMP_PERM: usize = 0x1023;
@@ -38,7 +38,7 @@ pub(crate) fn permitted() -> bool {
 }
 
 /// Elsewhere nobody is known who could be asked.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", miri)))]
 pub(crate) fn permitted() -> bool {
     false
 }
