@@ -29,7 +29,7 @@ impl Summary {
 }
 
 /// Elements of a chunk: long enough for the reduction at its end not to count, short enough to be looked through again.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 1024;
 
 /// Whether the row holds a NaN: one pass.
 #[inline(never)]

@@ -13,6 +13,7 @@ mod moves;
 
 /// Every method of the two traits is called by a test.
 #[test]
+#[cfg_attr(miri, ignore = "searches texts, for minutes")]
 fn every_method_is_tested() {
     let tests = [
         include_str!("arithmetic.rs"),
