@@ -11,10 +11,7 @@ fn absent() -> Error {
 
 impl<'t, T> Dispatch<ApplyTopKTopPMinP<'_, Self, T>> for Ascend<'t> {
     fn dispatch(&self, call: &ApplyTopKTopPMinP<'_, Self, T>, job: Job<'_>) -> Result<(), Error> {
-        call.check()?;
-        if job.runs() {
-            call.check_data()?;
-        }
+        call.check(job.runs())?;
         Err(absent())
     }
 }

@@ -9,11 +9,8 @@ use tilekern_kernels::element::Element;
 
 impl<'t, T: Element + DeviceType> Dispatch<ApplyTopKTopP<'_, Self, T>> for Ascend<'t> {
     fn dispatch(&self, call: &ApplyTopKTopP<'_, Self, T>, job: Job<'_>) -> Result<(), Error> {
-        if call.check()?.is_none() {
+        if call.check(job.runs())?.is_none() {
             return Ok(());
-        }
-        if job.runs() {
-            call.check_data()?;
         }
         let operator = self.operator("aclnnApplyTopKTopP", self.table.operators.aclnnApplyTopKTopP)?;
         let p = call.p.map(|p| self.describe::<T>("p", &p)).transpose()?;

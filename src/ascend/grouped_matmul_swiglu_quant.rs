@@ -29,10 +29,7 @@ type Call<'a, 't> = GroupedMatmulSwigluQuant<'a, Ascend<'t>>;
 
 impl<'t> Dispatch<GroupedMatmulSwigluQuant<'_, Self>> for Ascend<'t> {
     fn dispatch(&self, call: &Call<'_, 't>, job: Job<'_>) -> Result<(), Error> {
-        let sizes = call.check()?;
-        if job.runs() {
-            call.check_data()?;
-        }
+        let sizes = call.check(job.runs())?;
         let four = matches!(call.weight, GroupedWeight::I4(_));
         supports("weight_scale", sizes.n <= MAX_N, "at most 10 240 columns on the NPU", sizes.n)?;
         let (max, at_most) =

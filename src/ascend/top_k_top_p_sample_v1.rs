@@ -11,10 +11,7 @@ use tilekern_kernels::element::Element;
 
 impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSampleV1<'_, Self, T>> for Ascend<'t> {
     fn dispatch(&self, call: &TopKTopPSampleV1<'_, Self, T>, job: Job<'_>) -> Result<(), Error> {
-        let [rows, columns] = call.check()?;
-        if job.runs() {
-            call.check_data()?;
-        }
+        let [rows, columns] = call.check(job.runs())?;
         supports("logits", T::TYPE != ACL_FLOAT, "f16 or bf16 on the NPU", "f32")?;
         supports("row_status", call.row_status.is_none(), "none on the NPU", "a tensor")?;
         let operator = self.operator("aclnnTopKTopPSample", self.table.operators.aclnnTopKTopPSample)?;

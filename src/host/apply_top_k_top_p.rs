@@ -35,15 +35,14 @@ fn plan<T: Element, P: ParallelFor>(
 
 impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &ApplyTopKTopP<'_, Self, T>) -> Result<Layout, Error> {
-        match call.check()? {
+        match call.check(false)? {
             Some([_, columns]) => Ok(plan(self, call, columns)?.0.layout()),
             None => Ok(Plan::new().layout()),
         }
     }
 
     fn run_mut(&self, call: &mut ApplyTopKTopP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let Some([rows, columns]) = call.check()? else { return Ok(()) };
-        call.check_data()?;
+        let Some([rows, columns]) = call.check(true)? else { return Ok(()) };
         let (plan, slots) = plan(self, call, columns)?;
         let space = plan.carve(scratch)?;
         let stages = (space.take_each(slots.work), space.take_each(slots.input), space.take_each(slots.output));

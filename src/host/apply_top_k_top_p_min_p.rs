@@ -55,13 +55,12 @@ impl Filter {
 
 impl<T: Element, P: ParallelFor> Run<ApplyTopKTopPMinP<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &ApplyTopKTopPMinP<'_, Self, T>) -> Result<Layout, Error> {
-        call.check()?;
+        call.check(false)?;
         Ok(plan::<T>(self.pool.workers())?.0.layout())
     }
 
     fn run_mut(&self, call: &mut ApplyTopKTopPMinP<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let [rows, columns] = call.check()?;
-        call.check_data()?;
+        let [rows, columns] = call.check(true)?;
         let (plan, [input, output]) = plan::<T>(self.pool.workers())?;
         let space = plan.carve(scratch)?;
         let parts = (&call.sampled_res, space.take_each(input), space.take_each(output));

@@ -257,12 +257,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> for Host<P> {
     fn workspace(&self, call: &DecoderLayer<'_, Self, T, K>) -> Result<Layout, Error> {
-        Ok(self.plan_layer::<T, K>(call.check()?, call.weight_format)?.0.layout())
+        Ok(self.plan_layer::<T, K>(call.check(false)?, call.weight_format)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut DecoderLayer<'_, Self, T, K>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         let (plan, slots) = self.plan_layer::<T, K>(d, call.weight_format)?;
         let space = plan.carve(scratch)?;
         positions::check(&call.start_pos, d.tokens, d.positions.min(call.freqs.dims().shape()[0]))?;

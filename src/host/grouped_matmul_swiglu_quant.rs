@@ -184,12 +184,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
     fn workspace(&self, call: &GroupedMatmulSwigluQuant<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check()?, call.weight_format)?.0.layout())
+        Ok(plan(self.pool.workers(), call.check(false)?, call.weight_format)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut GroupedMatmulSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.grouped(call, d, scratch)
     }
 }

@@ -41,13 +41,12 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &TopKTopPSampleV1<'_, Self, T>) -> Result<Layout, Error> {
-        let [_, columns] = call.check()?;
+        let [_, columns] = call.check(false)?;
         Ok(self.plan_sample_v1(call, columns)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut TopKTopPSampleV1<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let [rows, v] = call.check()?;
-        call.check_data()?;
+        let [rows, v] = call.check(true)?;
         let (plan, slots) = self.plan_sample_v1(call, v)?;
         let space = plan.carve(scratch)?;
         let (eps, logits) = (call.eps as f32, &call.logits);

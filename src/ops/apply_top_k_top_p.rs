@@ -55,8 +55,8 @@ impl<'a, B: Backend, T> ApplyTopKTopP<'a, B, T> {
         ApplyTopKTopP { logits, p: None, k: None, out }
     }
 
-    /// Validates, and returns B and V; none where there is nothing to do.
-    pub(crate) fn check(&self) -> Result<Option<[usize; 2]>, Error> {
+    /// Validates, for a query or with data for a run, and returns B and V; none where there is nothing to do.
+    pub(crate) fn check(&self, data: bool) -> Result<Option<[usize; 2]>, Error> {
         if self.p.is_none() && self.k.is_none() {
             return Err(Error::null("p"));
         }
@@ -69,13 +69,9 @@ impl<'a, B: Backend, T> ApplyTopKTopP<'a, B, T> {
         if let Some(k) = &self.k {
             check::column("k", k, rows)?;
         }
-        self.arguments(check::memory)?;
-        Ok((rows * columns > 0).then_some([rows, columns]))
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        self.arguments(|outputs, inputs| check::present(inputs).and_then(|()| check::present(outputs)))
+        let some = rows * columns > 0;
+        self.arguments(check::memory_of(data && some))?;
+        Ok(some.then_some([rows, columns]))
     }
 
     fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {

@@ -55,8 +55,8 @@ impl<'a, B: Backend, T> ApplyTopKTopPMinP<'a, B, T> {
         ApplyTopKTopPMinP { probs, k, p, min_p: None, sampled_res }
     }
 
-    /// Validates, and returns B and V.
-    pub(crate) fn check(&self) -> Result<[usize; 2], Error> {
+    /// Validates, for a query or with data for a run, and returns B and V.
+    pub(crate) fn check(&self, data: bool) -> Result<[usize; 2], Error> {
         let [rows, columns] = check::sizes("probs", &self.probs)?;
         check::column("k", &self.k, rows)?;
         check::column("p", &self.p, rows)?;
@@ -64,13 +64,8 @@ impl<'a, B: Backend, T> ApplyTopKTopPMinP<'a, B, T> {
             check::column("min_p", min_p, rows)?;
         }
         check::shape("sampled_res", &self.sampled_res, &[rows, columns])?;
-        self.arguments(check::memory)?;
+        self.arguments(check::memory_of(data))?;
         Ok([rows, columns])
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        self.arguments(|outputs, inputs| check::present(inputs).and_then(|()| check::present(outputs)))
     }
 
     fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {

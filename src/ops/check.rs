@@ -72,11 +72,15 @@ pub(crate) fn memory(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Erro
     Ok(())
 }
 
-/// [`memory`], and [`present`] of all.
-pub(crate) fn memory_with_data(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
+/// What is asked of the memory of a call: [`memory`], and with `data`, for a run, that it is [`present`].
+pub(crate) fn memory_of(data: bool) -> fn(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error> {
+    if data { memory_with_data } else { memory }
+}
+
+fn memory_with_data(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
     memory(outputs, inputs)?;
-    present(outputs)?;
-    present(inputs)
+    present(inputs)?;
+    present(outputs)
 }
 
 /// Every tensor with elements has data: asked by a run, not by a query.

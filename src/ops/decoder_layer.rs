@@ -240,8 +240,8 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<LayerSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<LayerSizes, Error> {
         let too_large = || Error::invalid("input", "a size that fits in memory", Value::shape(self.input.dims().shape()));
         let [batch, tokens, hidden] = check::sizes("input", &self.input)?;
         let [table, width] = check::sizes("freqs", &self.freqs)?;
@@ -284,16 +284,8 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         ] {
             check::shape(name, scale, &[n])?;
         }
-        self.with_arguments(check::memory)?;
+        self.with_arguments(check::memory_of(data))?;
         Ok(d)
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        self.with_arguments(|outputs, inputs| {
-            check::present(outputs)?;
-            check::present(inputs)
-        })
     }
 
     /// The matrices, in the order q, k, v, o, 1, 3, 2, with the sizes that their products have.

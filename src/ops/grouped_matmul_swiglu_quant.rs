@@ -177,8 +177,8 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
         }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<GroupedSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<GroupedSizes, Error> {
         let four = !matches!(self.weight_scale, GroupedScale::Channel(_));
         let bias = self.bias.as_ref().map(Bias::describe);
         if four && bias.is_none() {
@@ -228,7 +228,7 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
             check::shape("output_offset", offset, &[m])?;
         }
         self.check_attributes(four)?;
-        self.with_arguments(check::memory)?;
+        self.with_arguments(check::memory_of(data))?;
         Ok(d)
     }
 
@@ -245,14 +245,6 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
             check::attribute("bias", matches!(self.bias, Some(Bias::F32(_))), "f32 with int4 weights", "i32")?;
         }
         Ok(())
-    }
-
-    /// What `check` leaves to a run, but for what tensors contain.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        self.with_arguments(|outputs, inputs| {
-            check::present(outputs)?;
-            check::present(inputs)
-        })
     }
 
     fn with_arguments(&self, test: impl FnOnce(&[check::Arg<'_>], &[check::Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {

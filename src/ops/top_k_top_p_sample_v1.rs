@@ -94,8 +94,8 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
         }
     }
 
-    /// Validates, and returns B and V.
-    pub(crate) fn check(&self) -> Result<[usize; 2], Error> {
+    /// Validates, for a query or with data for a run, and returns B and V.
+    pub(crate) fn check(&self, data: bool) -> Result<[usize; 2], Error> {
         let [rows, columns] = check::filled("logits", &self.logits)?;
         if columns > MAX_VOCABULARY {
             return Err(Error::new(Status::Tiling, "logits", "at most 2^20 columns", columns));
@@ -114,13 +114,8 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
         if let Some(status) = &self.row_status {
             check::column("row_status", status, rows)?;
         }
-        self.arguments(check::memory)?;
+        self.arguments(check::memory_of(data))?;
         Ok([rows, columns])
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        self.arguments(|outputs, inputs| check::present(inputs).and_then(|()| check::present(outputs)))
     }
 
     /// Calls `test` with the outputs that a run writes and its inputs.
