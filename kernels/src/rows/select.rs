@@ -123,7 +123,10 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
 pub fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) -> usize {
     let n = word.count_ones() as usize;
     for to in to.as_chunks_mut::<STEP>().0 {
-        word = step(word, base, to);
+        for to in to {
+            *to = base as i32 + word.trailing_zeros() as i32;
+            word &= word.wrapping_sub(1);
+        }
         if word == 0 {
             break;
         }
@@ -131,20 +134,13 @@ pub fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) 
     n
 }
 
-/// The first numbers of [`positions`]; returns the bits that are left.
-#[inline(always)]
-fn step<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32; STEP]) -> u64 {
-    for to in to {
-        *to = base as i32 + word.trailing_zeros() as i32;
-        word &= word.wrapping_sub(1);
-    }
-    word
-}
-
 /// A bit for each of up to 64 values that reaches `bound`. A NaN counts as -inf.
 #[inline(always)]
 fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
-    let mut hits = if bound == f32::NEG_INFINITY { u64::MAX >> (64 - values.len()) } else { 0 };
+    if bound == f32::NEG_INFINITY {
+        return u64::MAX >> (64 - values.len());
+    }
+    let mut hits = 0;
     vectors(
         values.len(),
         #[inline(always)]
@@ -153,8 +149,7 @@ fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
             hits |= u64::from(s.mask_bits(s.le(s.splat(bound), v))) << span.at;
         },
     );
-    // Behind the last value there is -inf.
-    hits & u64::MAX >> (64 - values.len())
+    hits
 }
 
 /// Appends the indices of the values of a block that reach `bound` to the first `n`; returns how many there are then.
@@ -162,20 +157,15 @@ fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
 fn append<S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: f32, indices: &mut [i32], mut n: usize) -> usize {
     for (i, part) in block.chunks(64).enumerate() {
         let (word, at) = (reached(s, part, bound), start + 64 * i);
-        let to = &mut indices[n..];
-        n += word.count_ones() as usize;
-        // Four are mostly all.
-        if step(word, at, to.first_chunk_mut::<4>().expect("room")) == 0 {
-            continue;
-        }
-        match to.first_chunk_mut::<64>() {
+        n += match indices[n..].first_chunk_mut::<64>() {
             Some(all) if word == u64::MAX => {
                 for (j, to) in all.as_chunks_mut::<16>().0.iter_mut().enumerate() {
                     s.store_i32(s.add_i32(lanes(s), s.splat_i32((at + 16 * j) as i32)), to);
                 }
+                64
             }
-            _ => _ = positions::<4>(word, at, to),
-        }
+            _ => positions::<4>(word, at, &mut indices[n..]),
+        };
     }
     n
 }
@@ -197,22 +187,22 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
         #[inline(always)]
         || {
             let (bound, blocks, mut n) = (bound, row.len().div_ceil(BLOCK), n);
-            let whole = row.as_chunks::<BLOCK>().0;
             let indices = &mut *list.indices;
             let mut hits = [0; GROUP + 8];
             for first in (from..blocks).step_by(GROUP) {
                 let mut found = 0;
                 for (i, tops) in maxima[first..blocks.min(first + GROUP)].chunks(64).enumerate() {
-                    found += positions::<4>(reached(s, tops, bound), first + 64 * i, &mut hits[found..]);
+                    found += positions::<8>(reached(s, tops, bound), first + 64 * i, &mut hits[found..]);
                 }
                 for &block in &hits[..found] {
-                    let block = block as usize;
+                    let start = block as usize * BLOCK;
                     if n + BLOCK + 8 > indices.len() {
-                        return (n, block);
+                        return (n, block as usize);
                     }
-                    n = match whole.get(block) {
-                        Some(whole) => append(s, whole, block * BLOCK, bound, indices, n),
-                        None => append(s, &row[block * BLOCK..], block * BLOCK, bound, indices, n),
+                    // Most blocks are whole.
+                    n = match row[start..].first_chunk::<BLOCK>() {
+                        Some(whole) => append(s, whole, start, bound, indices, n),
+                        None => append(s, &row[start..], start, bound, indices, n),
                     };
                 }
             }
