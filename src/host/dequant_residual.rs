@@ -55,20 +55,15 @@ impl<P: ParallelFor> Host<P> {
         }
         let weight_scale = call.weight_scale.row(0).gather(space.take(stage.weight_scale));
         let stages = (space.take_each(stage.input), space.take_each(stage.residual), space.take_each(stage.sum));
-        parallel::rows(
-            &self.pool,
-            d.rows,
-            parallel::grain(8 * d.columns),
-            (&call.output, stages),
-            |row, (mut output, stages)| {
-                let (x, r, y) = stages;
-                let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
-                let residual = call.residual.row(row).gather(r);
-                output.scatter(y, |output| {
-                    self.level.run(rows::DequantResidual { input, input_scale, weight_scale, residual, output });
-                });
-            },
-        );
+        let parts = (&call.output, stages);
+        parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), parts, |row, (mut output, stages)| {
+            let (x, r, y) = stages;
+            let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
+            let residual = call.residual.row(row).gather(r);
+            output.scatter(y, |output| {
+                self.level.run(rows::DequantResidual { input, input_scale, weight_scale, residual, output });
+            });
+        });
         Ok(())
     }
 }
