@@ -6,7 +6,7 @@
 //! counters at once; the logarithm is the one of [`crate::math`].
 
 use crate::math;
-use crate::rows::lanes;
+use crate::rows::{Span, lanes, vectors};
 use crate::simd::Simd;
 
 /// Multipliers of the rounds, for words 0 and 2.
@@ -75,45 +75,79 @@ impl Exponential {
         Turn { first: number * self.threads, word: number % 4, start, keys }
     }
 
-    /// Exponential numbers of uniform ones.
+    /// Exponential numbers of words.
     #[inline(always)]
-    pub fn of_uniform<S: Simd>(s: S, u: S::F32) -> S::F32 {
-        let smallest = s.splat(SMALLEST);
+    pub fn of_words<S: Simd>(s: S, words: S::I32) -> S::F32 {
+        let (u, smallest) = (uniform(s, words), s.splat(SMALLEST));
         let below_one = s.lt(u, s.sub(s.splat(1.0), smallest));
         s.select(below_one, s.sub(s.splat(0.0), math::log(s, u)), smallest)
     }
 
-    /// The smallest of the numbers of elements `first` to `first + n - 1`: that of the largest word.
+    /// The smallest number of each of some runs of elements, which follow one another from `first` on: that of the largest word. What is
+    /// written for an empty run means nothing.
     #[inline(never)]
-    pub fn least<S: Simd>(&self, s: S, first: u64, n: usize) -> f32 {
+    pub fn least<S: Simd>(&self, s: S, mut first: u64, runs: &[u32], least: &mut [f32]) {
         s.vectorize(
             #[inline(always)]
             || {
-                // As signed numbers that order as the words do.
-                let flip = s.splat_i32(i32::MIN);
-                let mut largest = [flip; 2];
-                for at in (0..n).step_by(32) {
-                    let first = first + at as u64;
-                    let words = match self.left_in_turn(first) >= 32 {
-                        true => self.turn(first).words(s, first, [lanes(s), s.add_i32(lanes(s), s.splat_i32(16))]),
-                        false => [self.row(s, first), self.row(s, first + 16)],
-                    };
-                    for i in 0..2 {
-                        let inside = s.gt_i32(s.splat_i32((n - at) as i32), s.add_i32(lanes(s), s.splat_i32(16 * i as i32)));
-                        largest[i] = s.max_i32(s.select_i32(inside, s.xor(words[i], flip), flip), largest[i]);
+                let mut words = [0; 1024];
+                let (mut left, mut at, mut end) = (runs.iter().sum::<u32>() as usize, 0, 0);
+                for (largest, &run) in bytemuck::cast_slice_mut(least).iter_mut().zip(runs) {
+                    let mut run = run as usize;
+                    *largest = i32::MIN;
+                    while run > 0 {
+                        if at == end {
+                            (at, end) = (0, left.min(words.len()));
+                            self.fill(s, first, &mut words[..end]);
+                            (first, left) = (first + end as u64, left - end);
+                        }
+                        let n = run.min(end - at);
+                        *largest = words[at..][..n].iter().fold(*largest, |largest, &word| largest.max(word));
+                        (run, at) = (run - n, at + n);
                     }
                 }
-                let word = s.reduce_max_i32(s.max_i32(largest[0], largest[1])) ^ i32::MIN;
-                let mut numbers = [0.0; 16];
-                s.store(Self::of_uniform(s, uniform(s, s.splat_i32(word))), &mut numbers);
-                numbers[0]
+                vectors(
+                    least.len(),
+                    #[inline(always)]
+                    |span| {
+                        let words = s.bits(span.load(s, least, 0.0));
+                        span.store(s, Self::of_words(s, s.xor(words, s.splat_i32(i32::MIN))), least);
+                    },
+                );
+            },
+        )
+    }
+
+    /// The words of elements from `first` on, as signed numbers in the order of the words.
+    #[inline(never)]
+    fn fill<S: Simd>(&self, s: S, first: u64, words: &mut [i32]) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let mut at = 0;
+                while at < words.len() {
+                    let first = first + at as u64;
+                    let n = self.left_in_turn(first).min((words.len() - at) as u64) as usize;
+                    let run = &mut words[at..][..n];
+                    let turn = self.turn(first);
+                    for (i, part) in run.chunks_mut(32).enumerate() {
+                        let indices = [0, 16].map(
+                            #[inline(always)]
+                            |at| s.add_i32(lanes(s), s.splat_i32(32 * i as i32 + at)),
+                        );
+                        for (part, words) in part.chunks_mut(16).zip(turn.words(s, first, indices)) {
+                            Span { at: 0, len: part.len() }.store_i32(s, s.xor(words, s.splat_i32(i32::MIN)), part);
+                        }
+                    }
+                    at += n;
+                }
             },
         )
     }
 
     #[inline(always)]
     fn draw<S: Simd>(&self, s: S, first: u64) -> S::F32 {
-        Self::of_uniform(s, uniform(s, self.row(s, first)))
+        Self::of_words(s, self.row(s, first))
     }
 
     /// The words of elements `first` to `first + 15`.
@@ -144,19 +178,10 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The uniform numbers behind those of elements `first + indices`; [`Exponential::of_uniform`] of them are these.
-    #[inline(always)]
-    pub fn uniform<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::F32; N] {
-        self.words(s, first, indices).map(
-            #[inline(always)]
-            |words| uniform(s, words),
-        )
-    }
-
     /// The words of vectors of elements `first + indices`, side by side: one alone would wait for its own multiplications. Threads are
     /// few: the high word of their number is 0.
     #[inline(always)]
-    fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
+    pub fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
         let Turn { word, start, keys, .. } = self;
         let thread = splat(s, first.wrapping_sub(self.first) as u32);
         // A product takes two lanes, so half of the counters go in one vector each, in its even lanes; the odd lanes mean nothing.
@@ -169,26 +194,35 @@ impl Turn {
                 *c = [s.xor(b, splat(s, start[1])), splat(s, start[2]), s.xor(odd(s, a), splat(s, start[3])), a];
             }
         }
-        for key in &keys[2..9] {
+        for key in &keys[2..8] {
             for c in c.as_flattened_mut() {
                 let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
                 *c = [s.xor(s.xor(odd(s, b), c[1]), splat(s, key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(s, key[1])), a];
             }
         }
-        let mut words = indices;
-        for (to, c) in words.iter_mut().zip(c) {
-            let mut halves = [indices[0]; 2];
-            for (half, c) in halves.iter_mut().zip(c) {
-                // Words 0 and 1 are of one product, 2 and 3 of the other.
-                let product = if *word < 2 { s.mul_even(c[2], MULTIPLIERS[1]) } else { s.mul_even(c[0], MULTIPLIERS[0]) };
-                *half = match word {
-                    0 => s.xor(s.xor(odd(s, product), c[1]), splat(s, keys[9][0])),
-                    2 => s.xor(s.xor(odd(s, product), c[3]), splat(s, keys[9][1])),
+        if *word < 2 { self.last::<S, N, 0>(s, c) } else { self.last::<S, N, 1>(s, c) }
+    }
+
+    /// The last two rounds, and the words of them: words 0 and 1 are of one product, 2 and 3 of the other, so half of the work is for others.
+    #[inline(always)]
+    fn last<S: Simd, const N: usize, const HALF: usize>(&self, s: S, counters: [[[S::I32; 4]; 2]; N]) -> [S::I32; N] {
+        let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
+        let mut words = [splat(s, 0); N];
+        for (words, counters) in words.iter_mut().zip(counters) {
+            let mut halves = [*words; 2];
+            for (half, c) in halves.iter_mut().zip(counters) {
+                let [far, near] = [HALF, 1 - HALF].map(
+                    #[inline(always)]
+                    |i| s.mul_even(c[2 * i], MULTIPLIERS[i]),
+                );
+                let factor = s.xor(s.xor(odd(s, far), c[3 - 2 * HALF]), splat(s, self.keys[8][1 - HALF]));
+                let product = s.mul_even(factor, MULTIPLIERS[1 - HALF]);
+                *half = match self.word % 2 {
+                    0 => s.xor(s.xor(odd(s, product), near), splat(s, self.keys[9][HALF])),
                     _ => product,
                 };
             }
-            let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
-            *to = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(halves[1]))), halves[0]);
+            *words = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(halves[1]))), halves[0]);
         }
         words
     }

@@ -200,6 +200,31 @@ fn many_survivors() {
     }
 }
 
+/// Rows that no stage touches, the noise drawn: lists that ties fill, turns that end within a row.
+#[test]
+fn drawn_rows() {
+    let mut random = Random(17);
+    let stages = Stages { k: 0, p: 1.0, min_p: 0.0, is_logits: true };
+    for v in [1, 17, 300, 5000, 40_001] {
+        for kind in 0..KINDS {
+            for turn in 0..if v < 1000 { 8 } else { 3 } {
+                let row = row(&mut random, kind, v);
+                let (seed, elements) = (random.bits(), 1 << 30);
+                // One time in three a turn ends within the row.
+                let first = 624 * 256 * random.below(9) as u64 + if turn % 3 == 0 { 624 * 256 - v as u64 / 2 } else { 7 };
+                let noise = Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first };
+                let expected = defined(&row, &stages, &noise, elements, seed).choice;
+                for level in levels() {
+                    for room in [usize::MAX, 2048] {
+                        let found = found(|row| level.run(row), &row, stages, noise, [false; 2], room).choice;
+                        assert_eq!(found, expected, "{level:?} v={v} kind={kind} first={first} room={room}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Rows of which one vector in 32 tells nothing about the others, or nothing at all.
 #[test]
 fn misleading_samples() {

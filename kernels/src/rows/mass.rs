@@ -42,10 +42,14 @@ pub fn cut(probabilities: &[f32], before: u64, p: f32) -> usize {
     probabilities.len()
 }
 
+/// 1.5 * 2^23
+const ROUND: f32 = 12_582_912.0;
+
 /// The sum of the masses of many probabilities, 16 at a time.
 ///
 /// A mass has up to 53 bits; here it is three numbers, of 22, 22 and 8 bits, the lower two with a sign: the multiples of 2^-22, of 2^-44 and
-/// of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added as integers.
+/// of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added as integers, which may
+/// wrap: those of 1.5 * 2^23 itself are taken off in the end.
 pub struct Total<S: Simd> {
     parts: [S::I32; 3],
     /// How many numbers each lane of `parts` holds.
@@ -63,15 +67,13 @@ impl<S: Simd> Total<S> {
     /// Adds 16 probabilities, all in [0,1].
     #[inline(always)]
     pub fn add(&mut self, s: S, pr: S::F32) {
-        /// 1.5 * 2^23
-        const ROUND: f32 = 12_582_912.0;
         /// 2^22, 2^44 and 2^52 over the unit of what was left before.
         const STEPS: [f32; 3] = [4_194_304.0, 17_592_186_044_416.0, 4_503_599_627_370_496.0];
         let round = s.splat(ROUND);
         let mut left = pr;
         for i in 0..3 {
             let shifted = s.fma(left, s.splat(STEPS[i]), round);
-            self.parts[i] = s.add_i32(self.parts[i], s.sub_i32(s.bits(shifted), s.bits(round)));
+            self.parts[i] = s.add_i32(self.parts[i], s.bits(shifted));
             left = s.fma(s.sub(shifted, round), s.splat(-1.0 / STEPS[i]), left);
         }
         self.terms += 1;
@@ -85,7 +87,8 @@ impl<S: Simd> Total<S> {
     fn flush(&mut self, s: S) {
         for (part, shift) in self.parts.iter_mut().zip([30, 8, 0]) {
             let mut lanes = [0; 16];
-            s.store_i32(*part, &mut lanes);
+            let rounds = self.terms.wrapping_mul(ROUND.to_bits()) as i32;
+            s.store_i32(s.sub_i32(*part, s.splat_i32(rounds)), &mut lanes);
             let sum: i64 = lanes.iter().map(|&lane| i64::from(lane)).sum();
             self.sum = self.sum.wrapping_add_signed(sum << shift);
             *part = s.splat_i32(0);

@@ -56,6 +56,7 @@ mod window;
 
 mod ranks;
 
+mod draw;
 mod race;
 pub use race::Noise;
 

@@ -1,6 +1,6 @@
 //! What TopKTopPSample makes of the survivors of a row: the filtered copy, the middle result and the winner of the race.
 
-use super::first_max::first_max;
+use super::first_max::{Summary, first_max};
 use super::key::{index_of, key, value_of};
 use super::race::{Noise, race, race_row};
 use super::ranks::Ranks;
@@ -142,9 +142,9 @@ impl<T: Element> Sample<'_, T> {
         if matches!(self.noise, Noise::None) {
             return None;
         }
-        let first = first_max(s, self.row, false).0;
-        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token: first, score: f32::NEG_INFINITY };
-        ranks.race(s, above, &mut self.work.list);
+        let (token, Summary { max, .. }) = first_max(s, self.row, false);
+        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token, score: f32::NEG_INFINITY };
+        ranks.race(s, above, max, &mut self.work.list);
         Some(ranks.token)
     }
 

@@ -6,7 +6,7 @@ use super::softmax::Weights;
 use super::survivors::{Above, pieces};
 use super::{Span, vectors};
 use crate::element::Element;
-use crate::philox::{Exponential, SMALLEST};
+use crate::philox::Exponential;
 use crate::simd::Simd;
 
 /// What the probabilities are divided by.
@@ -92,12 +92,12 @@ pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F3
 }
 
 /// More than all roundings of a score.
-const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
+pub(super) const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
 
 /// Who leads where weights are only known up to a factor: the scores of the best two.
-struct Lead {
+pub(super) struct Lead {
     place: usize,
-    best: f32,
+    pub(super) best: f32,
     second: f32,
 }
 
@@ -125,7 +125,7 @@ pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, weight: impl Fn
 }
 
 impl Lead {
-    const NOBODY: Lead = Lead { place: 0, best: -1.0, second: -1.0 };
+    pub(super) const NOBODY: Lead = Lead { place: 0, best: -1.0, second: -1.0 };
 
     /// Lets `n` places from `start` on race. A multiplication tells who could come near the lead, so there are few divisions.
     #[inline(always)]
@@ -149,7 +149,7 @@ impl Lead {
 
     /// Lets the first `len` lanes that come near the lead meet it; `place` tells where a lane stands.
     #[inline(always)]
-    fn meets_lanes<S: Simd>(&mut self, s: S, e: S::F32, noise: S::F32, len: usize, place: impl Fn(usize) -> usize) {
+    pub(super) fn meets_lanes<S: Simd>(&mut self, s: S, e: S::F32, noise: S::F32, len: usize, place: impl Fn(usize) -> usize) {
         let mut hits = s.mask_bits(s.le(s.mul(noise, s.splat(self.best * NEAR)), e)) & ((1u32 << len) - 1) as u16;
         if hits == 0 {
             return;
@@ -161,58 +161,6 @@ impl Lead {
             hits &= hits - 1;
             self.meets(place(lane), scores[lane]);
         }
-    }
-
-    /// Lets the entries of a list, in index order, race with the numbers of their indices.
-    #[inline(never)]
-    fn draw<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], numbers: &Exponential, first: u64) {
-        let mut from = 0;
-        while from < indices.len() {
-            let (index, rest) = (indices[from], &indices[from..]);
-            let element = first + index as u64;
-            let end = index as u64 + numbers.left_in_turn(element);
-            let n = rest.partition_point(|&index| (index as u64) < end);
-            self.draw_turn(s, &weights[from..][..n], &rest[..n], numbers, first, element);
-            from += n;
-        }
-    }
-
-    /// [`Lead::draw`] where all have the turn of `element`.
-    #[inline(never)]
-    fn draw_turn<S: Simd>(&mut self, s: S, weights: &[f32], indices: &[i32], numbers: &Exponential, first: u64, element: u64) {
-        s.vectorize(
-            #[inline(always)]
-            || {
-                let (n, turn) = (weights.len(), numbers.turn(element));
-                for at in (0..n).step_by(32) {
-                    let spans = [Span { at, len: 16.min(n - at) }, Span { at: n.min(at + 16), len: 16.min(n - n.min(at + 16)) }];
-                    let uniform = turn.uniform(
-                        s,
-                        first,
-                        spans.map(
-                            #[inline(always)]
-                            |span| span.load_i32(s, indices),
-                        ),
-                    );
-                    for (span, u) in spans.into_iter().zip(uniform) {
-                        let e = span.load(s, weights, 0.0);
-                        // -ln u is at least 1 - u: that spares most of the logarithms.
-                        let least = s.mul(s.sub(s.splat(1.0), u), s.splat(self.best * 0.999));
-                        if s.mask_bits(s.le(least, e)) == 0 {
-                            continue;
-                        }
-                        self.meets_lanes(
-                            s,
-                            e,
-                            Exponential::of_uniform(s, u),
-                            span.len,
-                            #[inline(always)]
-                            |lane| indices[span.at + lane] as usize,
-                        );
-                    }
-                }
-            },
-        )
     }
 
     /// [`Lead::race`] of a list of weights.
@@ -234,7 +182,7 @@ impl Lead {
     }
 
     #[inline(always)]
-    fn certain(self) -> Option<usize> {
+    pub(super) fn certain(self) -> Option<usize> {
         (self.best > 1e-9 && self.best < f32::INFINITY && self.second < self.best * NEAR).then_some(self.place)
     }
 
@@ -275,40 +223,6 @@ pub fn certain_race_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, noise: &
             )
         },
     )
-}
-
-/// [`certain_race_row`] with drawn noise: elements that lose even with the smallest number are left out. The list holds the `n` largest,
-/// nearly, in index order, of which one gives the bar.
-#[inline(always)]
-pub fn certain_draw_row<S: Simd, T: Element>(
-    s: S,
-    row: &[T],
-    max: f32,
-    (numbers, first): (Exponential, u64),
-    list: &mut List<'_>,
-    n: usize,
-) -> Option<usize> {
-    let weights = Weights::Shifted { max };
-    weights.apply(s, &mut list.values[..n]);
-    let mut lead = Lead::NOBODY;
-    lead.draw(s, &list.values[..n], &list.indices[..n], &numbers, first);
-    let bar = lead.best;
-    // Slack for the roundings of the bound, of exp and of its argument.
-    let least = libm::log(f64::from(bar) * f64::from(SMALLEST)) - 1e-3;
-    let bound = (f64::from(max) + least - 1e-6 * libm::fabs(f64::from(max))) as f32;
-    let mut lead = Lead { best: bar * NEAR * NEAR, ..Lead::NOBODY };
-    pieces(
-        s,
-        row,
-        Above::from(bound),
-        list,
-        #[inline(always)]
-        |list, n| {
-            weights.apply(s, &mut list.values[..n]);
-            lead.draw(s, &list.values[..n], &list.indices[..n], &numbers, first);
-        },
-    );
-    lead.certain()
 }
 
 /// [`certain_place`] among the elements of a row that reach `least`, by place in index order; the index of the winner. `None` also where

@@ -4,6 +4,8 @@
 //! every range has a most and a least that its winner can score; the few ranges whose most reaches the greatest least are
 //! made lists, or split again.
 
+use core::array;
+
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::race::{Noise, first_place, race};
 use super::select::{List, next_above};
@@ -82,10 +84,11 @@ impl Part {
 
 /// How many, the least and the greatest.
 #[inline(never)]
-fn extent<S: Simd, T: Element>(s: S, row: &[T], mut part: Part) -> (usize, f32, f32) {
+fn extent<S: Simd, T: Element>(s: S, row: &[T], part: Part) -> (usize, f32, f32) {
     s.vectorize(
         #[inline(always)]
         || {
+            let mut part = part;
             let (mut n, mut top, mut bottom) = (0, s.splat(f32::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
             vectors(
                 row.len(),
@@ -105,11 +108,12 @@ fn extent<S: Simd, T: Element>(s: S, row: &[T], mut part: Part) -> (usize, f32, 
 }
 
 #[inline(never)]
-fn collect<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, list: &mut List<'_>) -> usize {
+fn collect<S: Simd, T: Element>(s: S, row: &[T], part: Part, list: &mut List<'_>) -> usize {
     s.vectorize(
         #[inline(always)]
         || {
-            let mut n = 0;
+            // Copies, which no store to the list can change.
+            let (mut part, mut list, mut n) = (part, list.reborrow(), 0);
             vectors(
                 row.len(),
                 #[inline(always)]
@@ -124,14 +128,16 @@ fn collect<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, list: &mut List
     )
 }
 
-/// How many fall into each range; the last number counts all others.
+/// How many fall into each range.
 #[inline(never)]
-fn histogram<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, scale: Scale) -> [u32; BINS + 1] {
-    // Neighbours often share a range: lanes take turns between two tables, so that an addition seldom waits for the one before.
-    let (mut counts, mut others) = ([0; BINS + 1], [0; BINS + 1]);
+fn histogram<S: Simd, T: Element>(s: S, row: &[T], part: Part, scale: Scale) -> [u32; BINS] {
     s.vectorize(
         #[inline(always)]
         || {
+            let (mut part, scale) = (part, scale);
+            // Neighbours often share a range: lanes take turns between two tables, so that an addition seldom waits for the one before.
+            // What is outside counts behind the ranges.
+            let (mut counts, mut others) = ([0; 2 * BINS], [0; 2 * BINS]);
             vectors(
                 row.len(),
                 #[inline(always)]
@@ -141,44 +147,48 @@ fn histogram<S: Simd, T: Element>(s: S, row: &[T], mut part: Part, scale: Scale)
                     let mut bins = [0; 16];
                     s.store_i32(s.select_i32(m, scale.bins(s, v), s.splat_i32(BINS as i32)), &mut bins);
                     for [even, odd] in bins.as_chunks::<2>().0 {
-                        counts[(*even as usize).min(BINS)] += 1;
-                        others[(*odd as usize).min(BINS)] += 1;
+                        counts[*even as usize % (2 * BINS)] += 1;
+                        others[*odd as usize % (2 * BINS)] += 1;
                     }
                 },
             );
-            for (count, other) in counts.iter_mut().zip(&others) {
-                *count += other;
-            }
+            array::from_fn(|bin| counts[bin] + others[bin])
         },
-    );
-    counts
+    )
 }
 
-/// The smallest noise of `n` places.
+/// The smallest noise of each range: of as many ranks as it counts, from `first` on.
 #[inline(never)]
-fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, n: usize) -> f32 {
-    if let Noise::Drawn { numbers, first } = *noise {
-        return numbers.least(s, first, n);
+fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, counts: &[u32; BINS], first: usize) -> [f32; BINS] {
+    let mut all = [1.0; BINS];
+    if let Noise::Drawn { numbers, first: element } = *noise {
+        numbers.least(s, element + first as u64, counts, &mut all);
+        return all;
     }
     s.vectorize(
         #[inline(always)]
         || {
-            let mut least = s.splat(f32::NEG_INFINITY);
-            vectors(
-                n,
-                #[inline(always)]
-                |span| {
-                    let mut v = s.sub(s.splat(0.0), noise.at(s, span));
-                    if span.len < 16 {
-                        let inside = s.gt_i32(s.splat_i32(span.len as i32), lanes(s));
-                        v = s.select(inside, v, s.splat(f32::NEG_INFINITY));
-                    }
-                    least = s.max(v, least);
-                },
-            );
-            0.0 - s.reduce_max(least)
+            let mut rank = first;
+            for (all, &n) in all.iter_mut().zip(counts) {
+                let (n, noise, mut least) = (n as usize, noise.from(rank), s.splat(f32::NEG_INFINITY));
+                vectors(
+                    n,
+                    #[inline(always)]
+                    |span| {
+                        let mut v = s.sub(s.splat(0.0), noise.at(s, span));
+                        if span.len < 16 {
+                            let inside = s.gt_i32(s.splat_i32(span.len as i32), lanes(s));
+                            v = s.select(inside, v, s.splat(f32::NEG_INFINITY));
+                        }
+                        least = s.max(v, least);
+                    },
+                );
+                *all = 0.0 - s.reduce_max(least);
+                rank += n;
+            }
         },
-    )
+    );
+    all
 }
 
 /// The place of a run of equals that wins, and its score.
@@ -240,16 +250,20 @@ impl<T: Element> Ranks<'_, T> {
         }
     }
 
-    /// Lets all survivors race.
+    /// Lets all survivors race, none of which is above `most`.
     #[inline(always)]
-    pub fn race<S: Simd>(&mut self, s: S, kept: Above, list: &mut List<'_>) {
-        self.part(s, Part { kept, most: f32::MAX }, 0, 0, list);
+    pub fn race<S: Simd>(&mut self, s: S, kept: Above, most: f32, list: &mut List<'_>) {
+        let part = Part { kept, most };
+        if kept.value > f32::NEG_INFINITY && kept.value < most {
+            return self.split(s, part, (kept.value, most), 0, 0, list);
+        }
+        let (n, ..) = extent(s, self.row, part);
+        self.part(s, part, n, 0, 0, list);
     }
 
-    /// The race of the survivors in a range of values, the first of which has the rank `first`.
+    /// The race of the `n` survivors in a range of values, the first of which has the rank `first`.
     #[inline(never)]
-    fn part<S: Simd>(&mut self, s: S, part: Part, first: usize, depth: usize, list: &mut List<'_>) {
-        let (n, least, most) = extent(s, self.row, part);
+    fn part<S: Simd>(&mut self, s: S, part: Part, n: usize, first: usize, depth: usize, list: &mut List<'_>) {
         if n == 0 {
             return;
         }
@@ -260,6 +274,7 @@ impl<T: Element> Ranks<'_, T> {
             let (place, score) = race(s, &list.values[..n], &self.noise.from(first));
             return self.meets(list.indices[place] as usize, score);
         }
+        let (_, least, most) = extent(s, self.row, part);
         if least == most {
             let (place, score) = race_run(s, n, self.weights.of_one(s, most), &self.noise.from(first));
             if score > self.score {
@@ -267,15 +282,21 @@ impl<T: Element> Ranks<'_, T> {
             }
             return;
         }
+        self.split(s, part, (least, most), first, depth, list);
+    }
+
+    /// [`Ranks::part`] by way of narrower ranges, for values from `least` to `most`.
+    fn split<S: Simd>(&mut self, s: S, part: Part, (least, most): (f32, f32), first: usize, depth: usize, list: &mut List<'_>) {
         // Values that two histograms do not separate are rare: halves, the larger first.
         if depth >= 2 {
             let (low, high) = (value_to_ascending(least), value_to_ascending(most));
             let middle = ascending_to_value(((i64::from(low) + i64::from(high) + 1) >> 1) as i32);
             let upper = Part { kept: part.above(middle), ..part };
             let (found, ..) = extent(s, self.row, upper);
-            self.part(s, upper, first, depth + 1, list);
+            self.part(s, upper, found, first, depth + 1, list);
             let lower = Part { most: ascending_to_value(value_to_ascending(middle) - 1), ..part };
-            return self.part(s, lower, first + found, depth + 1, list);
+            let (others, ..) = extent(s, self.row, lower);
+            return self.part(s, lower, others, first + found, depth + 1, list);
         }
         let scale = Scale::new(least, most, &self.weights);
         let counts = histogram(s, self.row, part, scale);
@@ -286,8 +307,8 @@ impl<T: Element> Ranks<'_, T> {
             let floor = if self.score > floor { self.score } else { floor };
             if counts[bin] > 0 && limits[bin].1 >= floor {
                 let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };
-                let bin = Part { kept: part.above(low), most: scale.largest(bin).min(part.most) };
-                self.part(s, bin, rank, depth + 1, list);
+                let range = Part { kept: part.above(low), most: scale.largest(bin).min(part.most) };
+                self.part(s, range, counts[bin] as usize, rank, depth + 1, list);
             }
             rank += counts[bin] as usize;
         }
@@ -295,7 +316,7 @@ impl<T: Element> Ranks<'_, T> {
 
     /// The least and the most that the winner of each range can score.
     #[inline(never)]
-    fn limits<S: Simd>(&self, s: S, scale: Scale, least: f32, counts: &[u32; BINS + 1], first: usize) -> [(f32, f32); BINS] {
+    fn limits<S: Simd>(&self, s: S, scale: Scale, least: f32, counts: &[u32; BINS], first: usize) -> [(f32, f32); BINS] {
         let (mut lows, mut highs) = ([0.0; BINS], [0.0; BINS]);
         // Half a range and what rounding may do to a limit.
         let slack = scale.most.abs().max(least.abs()).min(1e30) * f32::EPSILON;
@@ -306,17 +327,11 @@ impl<T: Element> Ranks<'_, T> {
         }
         self.weights.apply(s, &mut highs);
         self.weights.apply(s, &mut lows);
-        let mut limits = [(f32::NEG_INFINITY, f32::NEG_INFINITY); BINS];
-        let mut rank = first;
-        for bin in 0..BINS {
-            let n = counts[bin] as usize;
-            if n > 0 {
-                let noise = least_noise(s, &self.noise.from(rank), n);
-                let no_nan = |x: f32, otherwise: f32| if x.is_nan() { otherwise } else { x };
-                limits[bin] = (no_nan(lows[bin] / noise, f32::NEG_INFINITY), no_nan(highs[bin] / noise, f32::INFINITY));
-            }
-            rank += n;
-        }
-        limits
+        let noise = least_noise(s, &self.noise, counts, first);
+        let no_nan = |x: f32, otherwise: f32| if x.is_nan() { otherwise } else { x };
+        array::from_fn(|bin| match counts[bin] {
+            0 => (f32::NEG_INFINITY, f32::NEG_INFINITY),
+            _ => (no_nan(lows[bin] / noise[bin], f32::NEG_INFINITY), no_nan(highs[bin] / noise[bin], f32::INFINITY)),
+        })
     }
 }

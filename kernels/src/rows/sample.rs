@@ -5,12 +5,13 @@
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
 use super::blocks::{BLOCK, block_maxima, half_maxima, maxima_len};
+use super::draw::certain_draw;
 use super::first_max::{Summary, first_max, position};
 use super::guess::candidates;
 use super::keep::{Found, Kept};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
-use super::race::{Noise, certain_draw_row, certain_race, certain_race_above, certain_race_row};
+use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -308,8 +309,8 @@ impl<T: Element> Sample<'_, T> {
             // As many as blocks can tell of.
             let (k, Workspace { list, maxima }) = ((self.row.len() / (4 * BLOCK)).clamp(1, 256), &mut self.work);
             let least = top_k_bound::<S, BLOCK>(s, self.row.len(), k, maxima, list);
-            let (n, _) = gather::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
-            return certain_draw_row(s, self.row, max, (numbers, first), list, n);
+            let (n, at) = gather::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
+            return certain_draw(s, self.row, max, (numbers, first), &mut list.indices, n, (least, at * BLOCK));
         }
         certain_race_row(s, self.row, max, &self.noise)
     }

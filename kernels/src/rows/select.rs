@@ -35,6 +35,12 @@ pub const fn list_len(n: usize) -> usize {
 }
 
 impl List<'_> {
+    /// The same list, for a time.
+    #[inline(always)]
+    pub fn reborrow(&mut self) -> List<'_> {
+        List { values: self.values, indices: self.indices }
+    }
+
     /// Appends the lanes where `m` holds to a list of `n`, which has room for 16; returns its new length.
     #[inline(always)]
     pub fn push<S: Simd>(&mut self, s: S, n: usize, m: S::Mask, v: S::F32, indices: S::I32) -> usize {

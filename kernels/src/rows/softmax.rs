@@ -132,14 +132,13 @@ impl Weights {
         let Weights::Softmax { max, sum } = *self else {
             return clamp(s, self.of(s, v));
         };
-        // A quotient that is off by less than two units, and two times its remainder, of which the second is exact: that rounds
-        // correctly with a reciprocal that does (Markstein).
-        let (e, divisor, reciprocal) = (weight(s, v, max), s.splat(-sum), s.splat(1.0 / sum));
-        let mut quotient = s.mul(e, reciprocal);
-        for _ in 0..2 {
-            quotient = s.fma(s.fma(quotient, divisor, e), reciprocal, quotient);
-        }
-        quotient
+        // A quotient that is off by less than a unit, as the reciprocal in two parts gives it, and its remainder, which is exact: that
+        // rounds correctly with a reciprocal that does (Markstein).
+        let reciprocal = 1.0 / sum;
+        let rest = (1.0 / f64::from(sum) - f64::from(reciprocal)) as f32;
+        let (e, divisor, reciprocal) = (weight(s, v, max), s.splat(-sum), s.splat(reciprocal));
+        let quotient = s.fma(e, reciprocal, s.mul(e, s.splat(rest)));
+        s.fma(s.fma(quotient, divisor, e), reciprocal, quotient)
     }
 
     /// The probabilities of the elements of a row under a span.

@@ -73,17 +73,18 @@ impl Above {
 
     /// Copies what is in to `output`, with `fill` elsewhere.
     #[inline(never)]
-    pub fn copy<S: Simd, T: Element>(mut self, s: S, row: &[T], fill: f32, output: &mut [f32]) {
+    pub fn copy<S: Simd, T: Element>(self, s: S, row: &[T], fill: f32, output: &mut [f32]) {
         s.vectorize(
             #[inline(always)]
             || {
+                let (mut above, fill) = (self, s.splat(fill));
                 vectors(
                     row.len(),
                     #[inline(always)]
                     |span| {
                         let v = span.load(s, row, T::NEG_INFINITY);
-                        let m = self.mask(s, clean(s, v), span.len);
-                        span.store(s, s.select(m, v, s.splat(fill)), output);
+                        let m = above.mask(s, clean(s, v), span.len);
+                        span.store(s, s.select(m, v, fill), output);
                     },
                 );
             },
@@ -115,16 +116,18 @@ fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, above: &mut Abov
     s.vectorize(
         #[inline(always)]
         || {
-            let mut n = 0;
+            // Copies, which no store to the list can change.
+            let (mut kept, mut list, mut n) = (*above, list.reborrow(), 0);
             vectors(
                 part.len(),
                 #[inline(always)]
                 |Span { at, len }| {
                     let v = clean(s, Span { at, len }.load(s, part, T::NEG_INFINITY));
-                    let m = above.mask(s, v, len);
+                    let m = kept.mask(s, v, len);
                     n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32((start + at) as i32)));
                 },
             );
+            *above = kept;
             n
         },
     )

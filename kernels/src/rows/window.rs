@@ -127,8 +127,10 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
     s.vectorize(
         #[inline(always)]
         || {
+            // Copies, which no store to the list can change.
+            let (weights, mut list) = (*weights, list.reborrow());
             let (most, lowest) = (s.splat(most), s.splat(f32::NEG_INFINITY));
-            let room = list.values.len() / 2;
+            let (least, room) = (least, list.values.len() / 2);
             let mut above = Total::new(s);
             let mut top = lowest;
             let (mut n, mut fits, mut whole) = (0, true, s.splat(0.0));
@@ -155,7 +157,7 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
     )
 }
 
-/// Elements of a sample: its weight up to a value is off by 1 % then and now.
+/// Elements of a sample: its weight up to a value is off by 1 % then and now, by three times that at times.
 const SAMPLE: usize = 2048;
 
 /// A window that a sample of the row suggests: where its weights reach p, give or take a little.
@@ -174,20 +176,25 @@ fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut 
             }
             let (values, e) = (&values[..16 * taken], &mut e[..16 * taken]);
             e.copy_from_slice(values);
-            asked.quantiles(s, values, e)
+            // Most of what the list takes: the sample may be wrong about that too.
+            asked.quantiles(s, values, e, 0.4 * half as f32 / row.len() as f32)
         },
     )
 }
 
 impl Question<'_> {
-    /// Where a sample of the row says that the cut is, give or take a little. `e` is as long as the sample.
+    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, but no more than `most` of the
+    /// row. `e` is as long as the sample.
     #[inline(always)]
-    fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32]) -> (f32, f32) {
+    fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32], most: f32) -> (f32, f32) {
         e.copy_from_slice(values);
         self.weights.apply(s, e);
-        let part = (f64::from(self.p) - self.before as f64 / ONE) as f32 / self.whole;
-        let least = if part < 0.98 { quantile(s, values, e, part * 1.02) } else { f32::NEG_INFINITY };
-        (least, quantile(s, values, e, part * 0.98).max(least))
+        let (n, part) = (values.len() as f32, (f64::from(self.p) - self.before as f64 / ONE) as f32 / self.whole);
+        // Three standard deviations.
+        let off = 3.0 * libm::sqrtf((part * (1.0 - part)).max(0.0) / n);
+        let off = off.max(8.0 / n).min(most);
+        let least = if part + off < 1.0 { quantile(s, values, e, part + off) } else { f32::NEG_INFINITY };
+        (least, quantile(s, values, e, part - off).max(least))
     }
 }
 
@@ -229,7 +236,7 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             let old = (least, most);
             let half = list.values.len() / 2;
             let (values, e) = list.values.split_at_mut(half);
-            (least, most) = asked.quantiles(s, &values[..listed], &mut e[..listed]);
+            (least, most) = asked.quantiles(s, &values[..listed], &mut e[..listed], 0.4);
             (least, most) = (least.max(old.0).min(high), most.min(high));
             if (least, most) == old {
                 least = next_above(between(least, high)).min(high);
