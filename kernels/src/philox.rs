@@ -118,31 +118,52 @@ impl Exponential {
         )
     }
 
+    /// The least word that may stand for a number up to `limit`, as a signed number in the order of words.
+    #[inline(always)]
+    pub fn least_word(limit: f64) -> i32 {
+        // -ln u is at least 1 - u, and the roundings of u are below 2^-23.
+        let least = (1.0 - limit * 1.001 - f64::from(f32::EPSILON)) * 4_294_967_296.0;
+        (least as u32 ^ 1 << 31) as i32
+    }
+
     /// The words of elements from `first` on, as signed numbers in the order of the words.
     #[inline(never)]
     fn fill<S: Simd>(&self, s: S, first: u64, words: &mut [i32]) {
         s.vectorize(
             #[inline(always)]
             || {
-                let mut at = 0;
-                while at < words.len() {
-                    let first = first + at as u64;
-                    let n = self.left_in_turn(first).min((words.len() - at) as u64) as usize;
-                    let run = &mut words[at..][..n];
-                    let turn = self.turn(first);
-                    for (i, part) in run.chunks_mut(32).enumerate() {
-                        let indices = [0, 16].map(
-                            #[inline(always)]
-                            |at| s.add_i32(lanes(s), s.splat_i32(32 * i as i32 + at)),
-                        );
-                        for (part, words) in part.chunks_mut(16).zip(turn.words(s, first, indices)) {
-                            Span { at: 0, len: part.len() }.store_i32(s, s.xor(words, s.splat_i32(i32::MIN)), part);
-                        }
-                    }
-                    at += n;
-                }
+                self.walk(
+                    s,
+                    first,
+                    words.len(),
+                    #[inline(always)]
+                    |span, found| span.store_i32(s, found, words),
+                )
             },
         )
+    }
+
+    /// Calls `body` with the words of `n` elements from `first` on, up to 16 at a time, as signed numbers in the order of the words.
+    #[inline(always)]
+    pub fn walk<S: Simd>(&self, s: S, first: u64, n: usize, mut body: impl FnMut(Span, S::I32)) {
+        let mut at = 0;
+        while at < n {
+            let first = first + at as u64;
+            let (run, turn) = (self.left_in_turn(first).min((n - at) as u64) as usize, self.turn(first));
+            for start in (0..run).step_by(32) {
+                let indices = [0, 16].map(
+                    #[inline(always)]
+                    |half| s.add_i32(lanes(s), s.splat_i32((start + half) as i32)),
+                );
+                for (i, words) in turn.words(s, first, indices).into_iter().enumerate() {
+                    let from = start + 16 * i;
+                    if from < run {
+                        body(Span { at: at + from, len: 16.min(run - from) }, s.xor(words, s.splat_i32(i32::MIN)));
+                    }
+                }
+            }
+            at += run;
+        }
     }
 
     #[inline(always)]

@@ -124,11 +124,8 @@ impl<T: Element> Draw<'_, T> {
     /// The least word with which an element could come near the lead, as a signed number in the order of words.
     #[inline(always)]
     fn least_word(&self) -> i32 {
-        let Draw { most, lead: Lead { best, .. }, .. } = *self;
-        // -ln u is at least 1 - u, and the roundings of u are below 2^-23.
-        let limit = f64::from(most) / f64::from(best) * 1.001 + f64::from(f32::EPSILON);
-        let least = if best > 0.0 { ((1.0 - limit) * 4_294_967_296.0) as u32 } else { 0 };
-        (least ^ 1 << 31) as i32
+        let best = f64::from(self.lead.best);
+        Exponential::least_word(if best > 0.0 { f64::from(self.most) / best } else { f64::INFINITY })
     }
 
     /// Lets up to 16 elements with these words meet the lead.

@@ -55,6 +55,7 @@ mod nucleus;
 mod window;
 
 mod ranks;
+mod shortlist;
 
 mod draw;
 mod race;

@@ -9,6 +9,7 @@ use core::array;
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::race::{Noise, first_place, race};
 use super::select::{List, next_above};
+use super::shortlist::winner;
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::{Span, lanes, vectors};
@@ -255,6 +256,10 @@ impl<T: Element> Ranks<'_, T> {
     pub fn race<S: Simd>(&mut self, s: S, kept: Above, most: f32, list: &mut List<'_>) {
         let part = Part { kept, most };
         if kept.value > f32::NEG_INFINITY && kept.value < most {
+            if let Some(token) = winner(s, self.row, &self.weights, &self.noise, kept, most, list) {
+                self.token = token;
+                return;
+            }
             return self.split(s, part, (kept.value, most), 0, 0, list);
         }
         let (n, ..) = extent(s, self.row, part);

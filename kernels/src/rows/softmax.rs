@@ -126,7 +126,7 @@ impl Weights {
         }
     }
 
-    /// [`Weights::of`] bounded to [0,1], without a division: exact down to 2^-60, less than 2^-59 below that.
+    /// [`Weights::of`] cleaned values of the row, bounded to [0,1], without a division: exact down to 2^-60, less than 2^-59 below that.
     #[inline(always)]
     pub fn bounded<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
         let Weights::Softmax { max, sum } = *self else {
@@ -136,7 +136,7 @@ impl Weights {
         // rounds correctly with a reciprocal that does (Markstein).
         let reciprocal = 1.0 / sum;
         let rest = (1.0 / f64::from(sum) - f64::from(reciprocal)) as f32;
-        let (e, divisor, reciprocal) = (weight(s, v, max), s.splat(-sum), s.splat(reciprocal));
+        let (e, divisor, reciprocal) = (below(s, v, max), s.splat(-sum), s.splat(reciprocal));
         let quotient = s.fma(e, reciprocal, s.mul(e, s.splat(rest)));
         s.fma(s.fma(quotient, divisor, e), reciprocal, quotient)
     }

@@ -53,17 +53,17 @@ impl Above {
 
     /// How many elements of a row are in.
     #[inline(never)]
-    pub fn count<S: Simd, T: Element>(mut self, s: S, row: &[T]) -> usize {
+    pub fn count<S: Simd, T: Element>(self, s: S, row: &[T]) -> usize {
         s.vectorize(
             #[inline(always)]
             || {
-                let mut n = 0;
+                let (mut above, mut n) = (self, 0);
                 vectors(
                     row.len(),
                     #[inline(always)]
                     |span| {
                         let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                        n += s.mask_bits(self.mask(s, v, span.len)).count_ones() as usize;
+                        n += s.mask_bits(above.mask(s, v, span.len)).count_ones() as usize;
                     },
                 );
                 n

@@ -158,28 +158,33 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
 }
 
 /// Elements of a sample: its weight up to a value is off by 1 % then and now, by three times that at times.
-const SAMPLE: usize = 2048;
+pub const SAMPLE: usize = 2048;
 
-/// A window that a sample of the row suggests: where its weights reach p, give or take a little.
+/// Puts a sample of a row of at least 16 elements into the front half of the list; returns its size.
 #[inline(never)]
-fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut List<'_>) -> (f32, f32) {
+pub fn sample<S: Simd, T: Element>(s: S, row: &[T], list: &mut List<'_>) -> usize {
     s.vectorize(
         #[inline(always)]
         || {
             let vectors = row.len() / 16;
-            let half = list.values.len() / 2;
-            let (values, e) = list.values.split_at_mut(half);
-            let taken = vectors.min(half / 16).min(SAMPLE / 16);
-            for i in 0..taken {
+            let taken = vectors.min(list.values.len() / 32).min(SAMPLE / 16);
+            for (i, to) in list.values.as_chunks_mut::<16>().0[..taken].iter_mut().enumerate() {
                 let v = Span { at: (i * vectors / taken) * 16, len: 16 }.load(s, row, T::NEG_INFINITY);
-                Span { at: 16 * i, len: 16 }.store(s, clean(s, v), values);
+                s.store(clean(s, v), to);
             }
-            let (values, e) = (&values[..16 * taken], &mut e[..16 * taken]);
-            e.copy_from_slice(values);
-            // Most of what the list takes: the sample may be wrong about that too.
-            asked.quantiles(s, values, e, 0.4 * half as f32 / row.len() as f32)
+            16 * taken
         },
     )
+}
+
+/// A window that a sample of the row suggests: where its weights reach p, give or take a little.
+#[inline(always)]
+fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut List<'_>) -> (f32, f32) {
+    let taken = sample(s, row, list);
+    let half = list.values.len() / 2;
+    let (values, e) = list.values.split_at_mut(half);
+    // Most of what the list takes: the sample may be wrong about that too.
+    asked.quantiles(s, &values[..taken], &mut e[..taken], 0.4 * half as f32 / row.len() as f32)
 }
 
 impl Question<'_> {
