@@ -101,7 +101,7 @@ fn places<S: Simd>(s: S, marks: &[u16], list: &mut List<'_>) -> Option<usize> {
             let mut n = 0;
             for &mark in &some[..count] {
                 let to = list.indices.get_mut(n..n + 16)?;
-                n += positions::<2>((mark & 0xFFFF) as u64, (mark >> 16) as usize * 16, to);
+                n += positions((mark & 0xFFFF) as u64, (mark >> 16) as usize * 16, to);
             }
             Some(n)
         },

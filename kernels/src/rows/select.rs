@@ -123,12 +123,12 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     )
 }
 
-/// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to a
-/// multiple of `STEP`, at least one; returns how many there are. That many at once, so that how often the loop runs is mostly foreseen.
+/// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to an even
+/// number, at least two; returns how many there are. Two at once, so that how often the loop runs is mostly foreseen.
 #[inline(always)]
-pub fn positions<const STEP: usize>(mut word: u64, base: usize, to: &mut [i32]) -> usize {
+pub fn positions(mut word: u64, base: usize, to: &mut [i32]) -> usize {
     let n = word.count_ones() as usize;
-    for to in to.as_chunks_mut::<STEP>().0 {
+    for to in to.as_chunks_mut::<2>().0 {
         for to in to {
             *to = base as i32 + word.trailing_zeros() as i32;
             word &= word.wrapping_sub(1);
@@ -170,7 +170,7 @@ fn append<S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: f32, indi
                 }
                 64
             }
-            _ => positions::<4>(word, at, &mut indices[n..]),
+            _ => positions(word, at, &mut indices[n..]),
         };
     }
     n
@@ -194,12 +194,19 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
         || {
             let (bound, blocks, mut n) = (bound, row.len().div_ceil(BLOCK), n);
             let indices = &mut *list.indices;
-            let mut hits = [0; GROUP + 8];
+            let mut hits = [0; GROUP + 16];
             for first in (from..blocks).step_by(GROUP) {
                 let mut found = 0;
-                for (i, tops) in maxima[first..blocks.min(first + GROUP)].chunks(64).enumerate() {
-                    found += positions::<8>(reached(s, tops, bound), first + 64 * i, &mut hits[found..]);
-                }
+                vectors(
+                    GROUP.min(blocks - first),
+                    #[inline(always)]
+                    |span| {
+                        let tops = span.load(s, &maxima[first..], f32::NAN);
+                        let m = s.le(s.splat(bound), tops);
+                        let numbers = s.add_i32(lanes(s), s.splat_i32((first + span.at) as i32));
+                        found += s.compress(m, numbers, hits[found..].first_chunk_mut().expect("room"));
+                    },
+                );
                 for &block in &hits[..found] {
                     let start = block as usize * BLOCK;
                     if n + BLOCK + 8 > indices.len() {
