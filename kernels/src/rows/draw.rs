@@ -88,7 +88,10 @@ impl<T: Element> Draw<'_, T> {
         while let Some(&index) = rest.first() {
             let element = self.first + index as u64;
             let end = index as u64 + self.numbers.left_in_turn(element);
-            let (turn, later) = rest.split_at(rest.partition_point(|&index| (index as u64) < end));
+            let has_turn = |&index: &i32| (index as u64) < end;
+            // A search would guess wrong at most of its steps, and mostly there is nothing to search for.
+            let n = if rest.last().is_some_and(has_turn) { rest.len() } else { rest.partition_point(has_turn) };
+            let (turn, later) = rest.split_at(n);
             self.race_turn(s, turn, element);
             rest = later;
         }
