@@ -151,10 +151,8 @@ impl Exponential {
             let first = first + at as u64;
             let (run, turn) = (self.left_in_turn(first).min((n - at) as u64) as usize, self.turn(first));
             for start in (0..run).step_by(32) {
-                let indices = [0, 16].map(
-                    #[inline(always)]
-                    |half| s.add_i32(lanes(s), s.splat_i32((start + half) as i32)),
-                );
+                let indices = s.add_i32(lanes(s), s.splat_i32(start as i32));
+                let indices = [indices, s.add_i32(indices, s.splat_i32(16))];
                 for (i, words) in turn.words(s, first, indices).into_iter().enumerate() {
                     let from = start + 16 * i;
                     if from < run {
@@ -232,10 +230,8 @@ impl Turn {
         for (words, counters) in words.iter_mut().zip(counters) {
             let mut halves = [*words; 2];
             for (half, c) in halves.iter_mut().zip(counters) {
-                let [far, near] = [HALF, 1 - HALF].map(
-                    #[inline(always)]
-                    |i| s.mul_even(c[2 * i], MULTIPLIERS[i]),
-                );
+                let far = s.mul_even(c[2 * HALF], MULTIPLIERS[HALF]);
+                let near = s.mul_even(c[2 - 2 * HALF], MULTIPLIERS[1 - HALF]);
                 let factor = s.xor(s.xor(odd(s, far), c[3 - 2 * HALF]), splat(s, self.keys[8][1 - HALF]));
                 let product = s.mul_even(factor, MULTIPLIERS[1 - HALF]);
                 *half = match self.word % 2 {

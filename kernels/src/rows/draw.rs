@@ -109,10 +109,8 @@ impl<T: Element> Draw<'_, T> {
                 for part in indices.chunks(32) {
                     let parts = part.split_at(part.len().min(16));
                     let parts = [parts.0, parts.1];
-                    let places = parts.map(
-                        #[inline(always)]
-                        |part| Span { at: 0, len: part.len() }.load_i32(s, part),
-                    );
+                    let [low, high] = parts.map(|part| Span { at: 0, len: part.len() });
+                    let places = [low.load_i32(s, parts[0]), high.load_i32(s, parts[1])];
                     for (words, part) in turn.words(s, self.first, places).into_iter().zip(parts) {
                         if s.mask_bits(s.gt_i32(s.splat_i32(least), s.xor(words, flip))) != u16::MAX {
                             self.meets(s, part, words);

@@ -12,7 +12,7 @@ use super::keep::{Found, Kept};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
-use super::select::{List, gather, top_k_bound};
+use super::select::{List, find, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::dispatch::Kernel;
@@ -307,10 +307,10 @@ impl<T: Element> Sample<'_, T> {
         }
         if let Noise::Drawn { numbers, first } = self.noise {
             // As many as blocks can tell of.
-            let (k, Workspace { list, maxima }) = ((self.row.len() / (4 * BLOCK)).clamp(1, 256), &mut self.work);
+            let (k, Workspace { list, maxima }) = ((self.row.len() / (4 * BLOCK)).clamp(1, 128), &mut self.work);
             let least = top_k_bound::<S, BLOCK>(s, self.row.len(), k, maxima, list);
-            let (n, at) = gather::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
-            return certain_draw(s, self.row, max, (numbers, first), &mut list.indices, n, (least, at * BLOCK));
+            let (n, at) = find::<S, T, BLOCK>(s, self.row, maxima, least, 0, list.indices, 0);
+            return certain_draw(s, self.row, max, (numbers, first), list.indices, n, (least, at * BLOCK));
         }
         certain_race_row(s, self.row, max, &self.noise)
     }

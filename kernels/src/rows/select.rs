@@ -96,7 +96,7 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
     n: usize,
 ) -> (usize, usize) {
-    let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list, n);
+    let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list.indices, n);
     look_up(s, row, &list.indices[n..found], &mut list.values[n..found]);
     (found, at)
 }
@@ -178,13 +178,13 @@ fn append<S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: f32, indi
 
 /// The indices of [`gather`].
 #[inline(never)]
-fn find<S: Simd, T: Element, const BLOCK: usize>(
+pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     maxima: &[f32],
     bound: f32,
     from: usize,
-    list: &mut List<'_>,
+    indices: &mut [i32],
     n: usize,
 ) -> (usize, usize) {
     /// Blocks that are looked through at once: their number is in doubt, and a doubt costs more than a block.
@@ -193,7 +193,7 @@ fn find<S: Simd, T: Element, const BLOCK: usize>(
         #[inline(always)]
         || {
             let (bound, blocks, mut n) = (bound, row.len().div_ceil(BLOCK), n);
-            let indices = &mut *list.indices;
+            let indices = &mut *indices;
             let mut hits = [0; GROUP + 16];
             for first in (from..blocks).step_by(GROUP) {
                 let mut found = 0;

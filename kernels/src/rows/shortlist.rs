@@ -39,7 +39,8 @@ pub fn winner<S: Simd, T: Element>(
     let likely = Likely::of(s, row, weights, ranks.all(), (kept.value, most), list)?;
     // What it scores at least; the noises that are not among the smallest lose with every weight.
     let score = weights.of_one(s, likely.least) / likely.noise;
-    if !(heaviest / ranks.limit() < score) {
+    let others_lose = heaviest / ranks.limit() < score;
+    if !others_lose {
         return None;
     }
     let (mut values, mut rivals, mut n) = ([f32::INFINITY; COUNTS], [0; COUNTS], 1);
@@ -133,17 +134,17 @@ fn look<S: Simd, T: Element>(
             // Copies, which no store to the list can change.
             let (mut list, least, most) = (list.reborrow(), s.splat(least), s.splat(values[0]));
             let (mut counts, mut n, mut fits) = ([s.splat_i32(0); COUNTS], 0, true);
-            let values = values.map(
-                #[inline(always)]
-                |value| s.splat(value),
-            );
+            let mut bounds = [s.splat(f32::INFINITY); COUNTS];
+            for (bound, value) in bounds.iter_mut().zip(values) {
+                *bound = s.splat(value);
+            }
             vectors(
                 row.len(),
                 #[inline(always)]
                 |span| {
                     let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                    for (count, value) in counts.iter_mut().zip(values) {
-                        *count = s.add_i32(*count, s.select_i32(s.lt(value, v), s.splat_i32(1), s.splat_i32(0)));
+                    for (count, bound) in counts.iter_mut().zip(bounds) {
+                        *count = s.add_i32(*count, s.select_i32(s.lt(bound, v), s.splat_i32(1), s.splat_i32(0)));
                     }
                     fits &= n + 16 <= list.values.len();
                     if fits {
