@@ -222,7 +222,8 @@ impl Turn {
         if *word < 2 { self.last::<S, N, 0>(s, c) } else { self.last::<S, N, 1>(s, c) }
     }
 
-    /// The last two rounds, and the words of them: words 0 and 1 are of one product, 2 and 3 of the other, so half of the work is for others.
+    /// The last two rounds, and the words of them: words 0 and 1 are of one product, 2 and 3 of the other, so half of
+    /// the work is for others.
     #[inline(always)]
     fn last<S: Simd, const N: usize, const HALF: usize>(&self, s: S, counters: [[[S::I32; 4]; 2]; N]) -> [S::I32; N] {
         let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));

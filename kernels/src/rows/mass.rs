@@ -48,8 +48,8 @@ const ROUND: f32 = 12_582_912.0;
 /// The sum of the masses of many probabilities, 16 at a time.
 ///
 /// A mass has up to 53 bits; here it is three numbers, of 22, 22 and 8 bits, the lower two with a sign: the multiples of 2^-22, of 2^-44 and
-/// of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added as integers, which may
-/// wrap: those of 1.5 * 2^23 itself are taken off in the end.
+/// of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added as integers,
+/// which may wrap: those of 1.5 * 2^23 itself are taken off in the end.
 pub struct Total<S: Simd> {
     parts: [S::I32; 3],
     /// How many numbers each lane of `parts` holds.
