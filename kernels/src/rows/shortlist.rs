@@ -32,7 +32,10 @@ pub fn winner<S: Simd, T: Element>(
 ) -> Option<usize> {
     let (heaviest, lightest) = (weights.of_one(s, most), weights.of_one(s, kept.value));
     let spread = 1.1 * heaviest / lightest;
-    if row.len() < 4 * SAMPLE || !(lightest > 0.0 && spread < CLOSE) {
+    // A sample of a longer row leaves more places in doubt than a list takes.
+    let suits = (4 * SAMPLE..=16 * list.values.len()).contains(&row.len());
+    let close = lightest > 0.0 && spread < CLOSE;
+    if !suits || !close {
         return None;
     }
     let ranks = Smallest::of(s, noise, kept.count(s, row), spread)?;
@@ -91,9 +94,10 @@ impl Likely {
         let place = |rank: usize| rank * taken / row.len();
         let score = |&(rank, noise): &(usize, f32)| weights.of_one(s, sample[place(rank)]) / noise;
         let &(rank, noise) = ranks.iter().max_by(|a, b| score(a).total_cmp(&score(b)))?;
-        // Three standard deviations of a place in the sample.
+        // Three standard deviations of a place in the sample, as far as the list has room for them on both sides.
         let (part, place) = (rank as f32 / row.len() as f32, place(rank));
         let off = libm::sqrtf(9.0 * part * (1.0 - part) * taken as f32) as usize + 2;
+        let off = off.min(7 * list.values.len() * taken / (16 * row.len()));
         Some(Likely {
             rank,
             noise,

@@ -188,8 +188,8 @@ fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut 
 }
 
 impl Question<'_> {
-    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, but no more than `most` of the
-    /// row. `e` is as long as the sample.
+    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, or `most` of the row, if that is
+    /// not much less. `e` is as long as the sample.
     #[inline(always)]
     fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32], most: f32) -> (f32, f32) {
         e.copy_from_slice(values);
@@ -197,7 +197,7 @@ impl Question<'_> {
         let (n, part) = (values.len() as f32, (f64::from(self.p) - self.before as f64 / ONE) as f32 / self.whole);
         // Three standard deviations.
         let off = 3.0 * libm::sqrtf((part * (1.0 - part)).max(0.0) / n);
-        let off = off.max(8.0 / n).min(most);
+        let off = if most > off / 1.5 { off.max(8.0 / n).min(most) } else { off };
         let least = if part + off < 1.0 { quantile(s, values, e, part + off) } else { f32::NEG_INFINITY };
         (least, quantile(s, values, e, part - off).max(least))
     }
