@@ -111,7 +111,7 @@ impl Exponential {
                     #[inline(always)]
                     |span| {
                         let words = s.bits(span.load(s, least, 0.0));
-                        span.store(s, Self::of_words(s, s.xor(words, s.splat_i32(i32::MIN))), least);
+                        span.store(s, Self::of_words(s, ordered(s, words)), least);
                     },
                 );
             },
@@ -156,7 +156,7 @@ impl Exponential {
                 for (i, words) in turn.words(s, first, indices).into_iter().enumerate() {
                     let from = start + 16 * i;
                     if from < run {
-                        body(Span { at: at + from, len: 16.min(run - from) }, s.xor(words, s.splat_i32(i32::MIN)));
+                        body(Span { at: at + from, len: 16.min(run - from) }, ordered(s, words));
                     }
                 }
             }
@@ -244,6 +244,12 @@ impl Turn {
         }
         words
     }
+}
+
+/// Words as signed numbers in the order of the words, and these as words again.
+#[inline(always)]
+pub fn ordered<S: Simd>(s: S, words: S::I32) -> S::I32 {
+    s.xor(words, s.splat_i32(i32::MIN))
 }
 
 /// A word in every lane.

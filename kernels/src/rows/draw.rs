@@ -6,7 +6,7 @@ use super::select::look_up;
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
 use crate::element::Element;
-use crate::philox::{Exponential, SMALLEST};
+use crate::philox::{Exponential, SMALLEST, ordered};
 use crate::simd::Simd;
 
 /// Elements that are looked at before some of them race, at most.
@@ -104,7 +104,6 @@ impl<T: Element> Draw<'_, T> {
             #[inline(always)]
             || {
                 let turn = self.numbers.turn(element);
-                let flip = s.splat_i32(i32::MIN);
                 let mut least = self.least_word();
                 for part in indices.chunks(32) {
                     let parts = part.split_at(part.len().min(16));
@@ -112,7 +111,7 @@ impl<T: Element> Draw<'_, T> {
                     let [low, high] = parts.map(|part| Span { at: 0, len: part.len() });
                     let places = [low.load_i32(s, parts[0]), high.load_i32(s, parts[1])];
                     for (words, part) in turn.words(s, self.first, places).into_iter().zip(parts) {
-                        if s.mask_bits(s.gt_i32(s.splat_i32(least), s.xor(words, flip))) != u16::MAX {
+                        if s.mask_bits(s.gt_i32(s.splat_i32(least), ordered(s, words))) != u16::MAX {
                             self.meets(s, part, words);
                             least = self.least_word();
                         }
