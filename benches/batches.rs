@@ -1,9 +1,11 @@
 //! TopKTopPSample of 64 rows by several threads against one.
 //!
-//! `cargo bench --bench batches [-- --threads COUNT]`. One thread and the others take turns over the same batch; the medians of 25 rounds, of
-//! the times and of how much sooner the threads were done. The largest element of each row is found the same way: what reads the rows and
-//! does nothing else can hardly be outrun where memory is what all wait for. Without `--bench`, as `cargo test` runs it, short rows once.
+//! `cargo bench --bench batches [-- --threads COUNT]`. One thread and the others, each on a core of its own, take turns over the same batch;
+//! the medians of 25 rounds, of the times and of how much sooner the threads were done. The largest element of each row is found the same
+//! way: what reads the rows and does nothing else can hardly be outrun where memory is what all wait for. Without `--bench`, as `cargo test`
+//! runs it, short rows once.
 
+mod cores;
 mod logits;
 mod median;
 
@@ -13,7 +15,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tilekern::kernels::dispatch::Level;
 use tilekern::ops::{Noise, TopKTopPSample};
-use tilekern::{Host, Isa, ParallelFor, Rayon, Run, Scratch, Serial, Tensor, TensorMut};
+use tilekern::{Host, Isa, ParallelFor, Run, Scratch, Serial, Tensor, TensorMut};
 
 const ROWS: usize = 64;
 
@@ -72,8 +74,7 @@ fn main() {
     let logits = (0..ROWS * v).map(|_| 4.0 * normal(&mut state)).collect();
     let q = (0..ROWS * v).map(|_| normal(&mut state).powi(2) * 0.5 + 1e-3).collect();
     let batch = Batch { v, logits, q };
-    let (one, many) =
-        (Host::with(Isa::detect(), Serial).unwrap(), Host::with(Isa::detect(), Rayon::new(threads).unwrap()).unwrap());
+    let (one, many) = (Host::with(Isa::detect(), Serial).unwrap(), Host::with(Isa::detect(), cores::pool(threads)).unwrap());
     let mut scratch = Scratch::new(std::alloc::Layout::new::<u8>());
     println!("{}, {ROWS} rows of {v}, {threads} threads against one", one.isa().name());
     for (name, work) in [

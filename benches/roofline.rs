@@ -1,9 +1,10 @@
 //! The int8 operations against what the machine can do: the bare dot instruction, and a stream over the same weights.
 //!
 //! `cargo bench --bench roofline [-- --isa NAME] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the best of a few rounds, in
-//! which the floors take turns with the operation, so that all see one clock. With `--threads`, that many against one at 256 rows, the median
-//! of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
+//! which the floors take turns with the operation, so that all see one clock. With `--threads`, that many, each on a core of its
+//! own, against one at 256 rows, the median of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
 
+mod cores;
 mod floors;
 
 use floors::{peak, seconds, stream};
@@ -11,7 +12,7 @@ use std::fmt::Write;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
-use tilekern::{Host, Isa, ParallelFor, Rayon, Run, Scratch, Serial, Tensor, TensorMut};
+use tilekern::{Host, Isa, ParallelFor, Run, Scratch, Serial, Tensor, TensorMut};
 
 type Bytes = aligned_vec::AVec<i8>;
 
@@ -132,7 +133,7 @@ fn plain_at(w: &[i8], i: usize, n: usize, format: i32, k: usize) -> i8 {
 /// Prints how much sooner `threads` threads are done than one.
 fn print_scaling(isa: Isa, threads: usize, full: bool) {
     let Some(one) = Setting::new(isa, Serial, full) else { return };
-    let many = Setting::new(isa, Rayon::new(threads).unwrap(), full).unwrap();
+    let many = Setting::new(isa, cores::pool(threads), full).unwrap();
     let (size, m) = (one.size, if full { 256 } else { 64 });
     let mut ratios = one.product(m, size, size, FORMAT_PACKED, |_, one| {
         many.product(m, size, size, FORMAT_PACKED, |_, many| -> Vec<f64> {
