@@ -172,12 +172,6 @@ impl<'a> Panels<'a> {
         &self.weights[p * self.quads..][..self.window]
     }
 
-    /// The quads of panel `p`, and behind them the later panels.
-    #[inline(always)]
-    pub fn from_panel(&self, p: usize) -> &'a [[i8; 64]] {
-        &self.weights[p * self.quads..]
-    }
-
     /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel.
     pub fn window(&self, first: usize, from: usize, k: usize, sums: &'a [[i8; 64]]) -> Panels<'a> {
         let weights = &self.weights[first * self.quads + from / 4..];

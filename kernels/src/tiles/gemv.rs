@@ -1,36 +1,46 @@
-//! One row by NV panels: the product of a decode step, bound by the reading of the weights.
+//! A few rows by NV panels: the product of decode steps, bound by the reading of the weights.
 //!
-//! Two quads a step into separate accumulators: 2 * NV chains hide the latency of the dot instruction where NV is small. Each panel is
-//! a stream, and its lines are asked for [`AHEAD`] lines before they are read; behind a panel lies the next one.
+//! Each line of weights is read once, for all rows, straight from where it lies; each panel is a stream, as hardware prefetchers like them.
+//! Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the latency of the dot
+//! instruction.
 
 use crate::simd::Dot;
 
-/// Lines between a request and its use: 4 KiB, which at 100 GB/s are 40 ns for each of a few streams.
-const AHEAD: usize = 64;
+/// Accumulators that are chains enough.
+const CHAINS: usize = 16;
 
-/// `acc[v][n] += sum over k of x[k] * w[v][k][n]`; `w[v]` may go on behind the row.
+/// `acc[m][v][n] = start[v][n] + sum over k of x[m][k] * w[v][k][n]`; `w[v]` may go on behind the rows.
 #[inline(always)]
-pub(super) fn gemv<S: Dot, const NV: usize>(s: S, x: &[S::Quad], w: [&[[i8; 64]]; NV], acc: [S::I32; NV]) -> [S::I32; NV] {
-    let (pairs, _) = x.as_chunks::<2>();
-    let (mut even, mut odd) = (acc, [s.splat_i32(0); NV]);
+pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
+    s: S,
+    x: [&[S::Quad]; MR],
+    w: [&[[i8; 64]]; NV],
+    start: [S::I32; NV],
+) -> [[S::I32; NV]; MR] {
+    let odd = if MR * NV < CHAINS { 1 } else { 0 };
+    let mut acc = [[start; MR], [[s.splat_i32(0); NV]; MR]];
     // Equal lengths, so that no index below is checked.
-    let panels = w.map(|w| &w.as_chunks::<2>().0[..pairs.len()]);
-    for i in 0..pairs.len() {
-        for v in 0..NV {
-            for line in [2 * i + AHEAD, 2 * i + AHEAD + 1] {
-                if let Some(line) = w[v].get(line) {
-                    s.prefetch(line);
+    let pairs = x[0].len() / 2;
+    let (rows, panels) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
+    for i in 0..pairs {
+        for half in 0..2 {
+            let mut weights = [s.weights(&panels[0][i][half]); NV];
+            for v in 1..NV {
+                weights[v] = s.weights(&panels[v][i][half]);
+            }
+            for m in 0..MR {
+                let quad = s.splat_quad(&rows[m][i][half]);
+                for v in 0..NV {
+                    let acc = &mut acc[odd * half][m][v];
+                    *acc = s.dot(*acc, quad, weights[v]);
                 }
             }
         }
-        let quads = [s.splat_quad(&pairs[i][0]), s.splat_quad(&pairs[i][1])];
+    }
+    for m in 0..MR {
         for v in 0..NV {
-            even[v] = s.dot(even[v], quads[0], s.weights(&panels[v][i][0]));
-            odd[v] = s.dot(odd[v], quads[1], s.weights(&panels[v][i][1]));
+            acc[0][m][v] = s.add_i32(acc[0][m][v], acc[1][m][v]);
         }
     }
-    for v in 0..NV {
-        even[v] = s.add_i32(even[v], odd[v]);
-    }
-    even
+    acc[0]
 }

@@ -1,9 +1,10 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! NV panels at a time, KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights, which stay in the first cache
-//! (widened there once, where the token's dot wants that). Between two steps of KC the accumulators wait in `words`; a product with
-//! K <= KC waits once. While a block computes, each of its tiles asks for a share of the weights that come next. A block's
-//! finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever is done with its sums.
+//! A few rows take each panel as it lies, once. For more rows, NV panels at a time, KC of k at a time, a block of rows passes over KC *
+//! 16 NV bytes of weights, which stay in the first cache (widened there once, where the token's dot wants that). Between two steps of KC
+//! the accumulators wait in `words`; a product with K <= KC waits once. While a block computes, each of its tiles asks for a share of the
+//! weights that come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever is
+//! done with its sums.
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
@@ -56,6 +57,9 @@ const AREA: usize = 64;
 
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
 pub(super) const PARKED: usize = 512;
+
+/// So many rows read their weights but once: what the registers have sums for.
+const FEW: usize = 6;
 
 /// Bytes of a first cache, at least: two slices of weights that are larger together do not both lie there.
 const FIRST_CACHE: usize = 48 << 10;
@@ -119,6 +123,14 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
+        if x.rows() <= FEW {
+            // As many panels at once as there is room for the sums of.
+            let most = PARKED / FEW / NV * NV;
+            for first in panels.clone().step_by(most) {
+                sweep.few::<S, NV>(s, first..panels.end.min(first + most), sink);
+            }
+            return;
+        }
         let mut panel = panels.start;
         while panel < panels.end {
             panel += match panels.end - panel {
@@ -150,10 +162,7 @@ impl Sweep<'_> {
             // The weights behind these panels are asked for by the last block, also behind the range: they are what is taken next,
             // here or by the next task. The other blocks come back to the same.
             let after = if block + 1 == blocks && panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
-            match rows {
-                1 => self.stream::<S, NV>(s, panel),
-                _ => self.block::<S, MR, NV, KC>(s, panel, after, range.clone()),
-            }
+            self.block::<S, MR, NV, KC>(s, panel, after, range.clone());
             let (first, end) = (range.start * MR, rows.min(range.end * MR));
             sink(Finished { rows: first..end, panels: panel..panel + NV, sums: &self.parked[..(end - first) * NV] });
         }
@@ -170,22 +179,58 @@ impl Sweep<'_> {
         start
     }
 
-    /// One row over NV panels.
+    /// All rows, at most [`FEW`], over some panels, NV at a time.
+    #[inline(always)]
+    fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
+        let rows = self.x.rows();
+        match rows {
+            1 => self.streams::<S, 1, NV>(s, panels.clone()),
+            2 => self.streams::<S, 2, NV>(s, panels.clone()),
+            3 | 4 => self.streams::<S, 4, NV>(s, panels.clone()),
+            _ => self.streams::<S, FEW, NV>(s, panels.clone()),
+        }
+        sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });
+    }
+
+    /// All rows, at most MR, over some panels, one after the other without a pause: reading goes on.
     #[inline(never)]
-    fn stream<S: Dot, const NV: usize>(&mut self, s: S, panel: usize) {
+    fn streams<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panels: Range<usize>) {
         s.vectorize(
             #[inline(always)]
             || {
-                let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
-                for v in 0..NV {
-                    w[v] = self.weights.from_panel(panel + v);
-                }
-                let acc = gemv(s, self.x.row(0), w, self.start::<S, NV>(s, panel));
-                for v in 0..NV {
-                    s.store_i32(acc[v], &mut self.parked[v]);
+                let (mut at, count) = (0, panels.len());
+                while at < count {
+                    at += match count - at {
+                        left if left >= NV => self.stream::<S, MR, NV>(s, panels.start, at, count),
+                        left if NV > 2 && left >= 2 => self.stream::<S, MR, 2>(s, panels.start, at, count),
+                        _ => self.stream::<S, MR, 1>(s, panels.start, at, count),
+                    };
                 }
             },
         )
+    }
+
+    /// All rows, at most MR, over NV of `count` panels, those `at` behind the `first`; returns NV.
+    #[inline(always)]
+    fn stream<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, first: usize, at: usize, count: usize) -> usize {
+        let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
+        for v in 0..NV {
+            w[v] = self.weights.panel(first + at + v);
+        }
+        // Behind the last row it is repeated.
+        let last = self.x.rows() - 1;
+        let mut x: [&[S::Quad]; MR] = [&[]; MR];
+        for m in 0..MR {
+            x[m] = self.x.row(m.min(last));
+        }
+        let acc = gemv(s, x, w, self.start::<S, NV>(s, first + at));
+        for m in 0..MR {
+            let parked = &mut self.parked[m.min(last) * count + at..][..NV];
+            for v in 0..NV {
+                s.store_i32(acc[m][v], &mut parked[v]);
+            }
+        }
+        NV
     }
 
     /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on.
