@@ -6,9 +6,13 @@ use super::key::{ascending_to_value, value_to_ascending};
 use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;
+use core::hint::black_box;
 
 /// Elements of a block, by default: one in 64 is a block maximum, and a block is one or two prefetched pairs of cache lines.
 pub const BLOCK: usize = 64;
+
+/// Elements of a block where a vector of 16 is two registers: the fold and its loop then weigh twice as much.
+pub(super) const WIDER_BLOCK: usize = 128;
 
 /// Room for block maxima of a row of `n` elements in blocks of `block`.
 pub const fn maxima_len(n: usize, block: usize) -> usize {
@@ -29,26 +33,27 @@ pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], ma
 #[inline(always)]
 fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let mut max = s.splat(f32::NEG_INFINITY);
+    let (mut max, mut each) = (s.splat(f32::NEG_INFINITY), [[0.0; 16]; 16]);
     let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
-    for (blocks, tops) in groups.iter().zip(full) {
-        let mut each = [s.splat(f32::NEG_INFINITY); 16];
-        for (top, block) in each.iter_mut().zip(blocks) {
+    for (blocks, tops) in groups.chunks(black_box(16 * BLOCK)).zip(full) {
+        for (each, block) in each.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
+            let mut top = s.splat(f32::NEG_INFINITY);
             for sixteen in block.as_chunks::<16>().0 {
                 // NaN not counted: it is the first argument of a maximum.
-                *top = s.max(T::load(s, sixteen), *top);
+                top = s.max(T::load(s, sixteen), top);
             }
+            s.store(top, each);
         }
         let top = fold(
             s,
-            each,
+            &each,
             #[inline(always)]
             |a, b| s.max(a, b),
         );
         max = s.max(top, max);
         s.store(top, tops);
     }
-    let last = last::<S, T, BLOCK>(s, &row[groups.len() * 16 * BLOCK..], end);
+    let last = last::<S, T, BLOCK>(s, &row[groups.len()..], end);
     s.reduce_max(s.max(last, max))
 }
 
@@ -63,22 +68,21 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
     let max = s.vectorize(
         #[inline(always)]
         || {
-            let (mut max, mut bits) = (s.splat(0.0), s.splat_i32(0));
+            let (mut max, mut bits, mut each) = (s.splat(0.0), s.splat_i32(0), [[0.0; 16]; 16]);
             let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
-            for (blocks, tops) in groups.iter().zip(full) {
-                let mut each = [s.splat(0.0); 16];
-                for (each, block) in each.iter_mut().zip(blocks) {
+            for (blocks, tops) in groups.chunks(black_box(16 * BLOCK)).zip(full) {
+                for (each, block) in each.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
                     let (pairs, _) = bytemuck::cast_slice::<T, u16>(block).as_chunks::<32>();
                     let mut top = s.splat_i32(i32::MIN);
                     for pairs in pairs {
                         top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
                     }
                     // The upper halves.
-                    *each = s.from_bits(s.max_i16(top, s.shl::<16>(top)));
+                    s.store(s.from_bits(s.max_i16(top, s.shl::<16>(top))), each);
                 }
                 let top = fold(
                     s,
-                    each,
+                    &each,
                     #[inline(always)]
                     |a, b| s.from_bits(s.max_i32(s.bits(a), s.bits(b))),
                 );
@@ -91,7 +95,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
                 max = s.max(top, max);
                 s.store(top, tops);
             }
-            let last = last::<S, T, BLOCK>(s, &row[groups.len() * 16 * BLOCK..], end);
+            let last = last::<S, T, BLOCK>(s, &row[groups.len()..], end);
             let infinity = u16::from_le_bytes(bytemuck::cast(T::narrow(f32::INFINITY)));
             (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
                 #[inline(always)]
@@ -103,14 +107,14 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
 }
 
 /// The groups of 16 whole blocks, room for their maxima, and for those of the blocks behind.
+///
+/// The blocks of a group are for a loop that is not unrolled, hence its opaque length: one load instruction then meets every few lines of the
+/// row, which prefetchers need that tell streams apart by instructions. Zen 5 takes twice as long where 32 or more share a row.
 #[inline(always)]
-fn groups<'r, 'm, T, const BLOCK: usize>(
-    row: &'r [T],
-    maxima: &'m mut [f32],
-) -> (&'r [[[T; BLOCK]; 16]], &'m mut [[f32; 16]], &'m mut [f32]) {
-    let (groups, _) = row.as_chunks::<BLOCK>().0.as_chunks::<16>();
-    let (full, end) = maxima.split_at_mut(16 * groups.len());
-    (groups, full.as_chunks_mut::<16>().0, end)
+fn groups<'r, 'm, T, const BLOCK: usize>(row: &'r [T], maxima: &'m mut [f32]) -> (&'r [T], &'m mut [[f32; 16]], &'m mut [f32]) {
+    let count = row.len() / (16 * BLOCK);
+    let (full, end) = maxima.split_at_mut(16 * count);
+    (&row[..count * 16 * BLOCK], full.as_chunks_mut::<16>().0, end)
 }
 
 /// The maxima of fewer than 16 whole blocks and a rest.
@@ -135,9 +139,10 @@ fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
 /// The largest lane of each of 16 vectors, by a tree of folds. The vectors are made first, one after the other, since rows are
 /// prefetched best in their order.
 #[inline(always)]
-fn fold<S: Simd>(s: S, mut tops: [S::F32; 16], larger: impl Fn(S::F32, S::F32) -> S::F32) -> S::F32 {
+fn fold<S: Simd>(s: S, each: &[[f32; 16]; 16], larger: impl Fn(S::F32, S::F32) -> S::F32) -> S::F32 {
+    let mut tops = [s.splat(0.0); 8];
     for i in 0..8 {
-        let (a, b) = s.pairs::<8>(tops[i], tops[i + 8]);
+        let (a, b) = s.pairs::<8>(s.load(&each[i]), s.load(&each[i + 8]));
         tops[i] = larger(a, b);
     }
     for i in 0..4 {

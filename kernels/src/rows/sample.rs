@@ -4,7 +4,7 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, block_maxima, half_maxima, maxima_len};
+use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, half_maxima, maxima_len};
 use super::draw::certain_draw;
 use super::first_max::{Summary, first_max, position};
 use super::guess::candidates;
@@ -15,7 +15,7 @@ use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, find, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
-use crate::dispatch::Kernel;
+use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
@@ -105,7 +105,10 @@ impl<T: Element> Kernel for Sample<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {
-        self.choose::<S, BLOCK>(s)
+        match S::ISA {
+            Isa::Avx2 => self.choose::<S, WIDER_BLOCK>(s),
+            _ => self.choose::<S, BLOCK>(s),
+        }
     }
 }
 
