@@ -14,7 +14,7 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::{Kernel, Level};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
-use tilekern_kernels::simd::Dot;
+use tilekern_kernels::simd::{Dot, Simd};
 use tilekern_kernels::tiles::{Finished, PackedRows};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
@@ -180,6 +180,62 @@ struct Scale<'a> {
     floats: Option<&'a [f32]>,
 }
 
+/// Panels that are scaled at once: their scales and biases stay in registers while the rows pass.
+const WIDE: usize = 4;
+
+/// What turns the sums of some columns into numbers, in registers.
+struct Lanes<S: Simd> {
+    scales: [S::F32; WIDE],
+    added: Option<[S::I32; WIDE]>,
+    biases: Option<[S::F32; WIDE]>,
+}
+
+impl Scale<'_> {
+    /// Of at most 16 WIDE columns.
+    #[inline(always)]
+    fn columns<S: Simd>(&self, s: S, columns: &Range<usize>) -> Lanes<S> {
+        let mut lanes = Lanes {
+            scales: [s.splat(1.0); WIDE],
+            added: self.integers.map(|_| [s.splat_i32(0); WIDE]),
+            biases: self.floats.map(|_| [s.splat(0.0); WIDE]),
+        };
+        vectors(
+            columns.len(),
+            #[inline(always)]
+            |span| {
+                let v = span.at / 16;
+                if let Some(scale) = self.weight {
+                    lanes.scales[v] = span.load(s, &scale[columns.clone()], 0.0);
+                }
+                if let (Some(added), Some(bias)) = (&mut lanes.added, self.integers) {
+                    added[v] = span.load_i32(s, &bias[columns.clone()]);
+                }
+                if let (Some(biases), Some(bias)) = (&mut lanes.biases, self.floats) {
+                    biases[v] = span.load(s, &bias[columns.clone()], 0.0);
+                }
+            },
+        );
+        lanes
+    }
+}
+
+impl<S: Simd> Lanes<S> {
+    /// The numbers of sums of columns `16 * v ..`, of a row whose scale is `x`.
+    #[inline(always)]
+    fn scaled(&self, s: S, v: usize, x: S::F32, sums: &[i32; 16]) -> S::F32 {
+        let sums = s.load_i32(sums);
+        let value = match &self.added {
+            Some(added) => add_bias(s, sums, added[v]),
+            None => s.to_f32(sums),
+        };
+        let value = s.mul(s.mul(value, x), self.scales[v]);
+        match &self.biases {
+            Some(biases) => s.add(value, biases[v]),
+            None => value,
+        }
+    }
+}
+
 /// Scaled sums.
 struct Floats<'a, 't, T> {
     sums: Finished<'a>,
@@ -189,54 +245,35 @@ struct Floats<'a, 't, T> {
     past: bool,
 }
 
-/// Panels that are scaled at once: their scales and biases stay in registers while the rows pass.
-const WIDE: usize = 4;
-
 impl<T: Element> Kernel for Floats<'_, '_, T> {
     type Output = ();
     const DOT: bool = false;
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {
-        let Scale { x, weight, integers, floats } = self.scale;
         let Finished { rows, panels: all, sums } = self.sums;
-        let count = all.len();
+        let (count, past) = (all.len(), self.past);
         for first in (0..count).step_by(WIDE) {
             let panels = all.start + first..all.end.min(all.start + first + WIDE);
             let columns = self.to.columns(&panels);
-            let (mut scales, mut biases, mut added) = ([s.splat(1.0); WIDE], [s.splat(0.0); WIDE], [s.splat_i32(0); WIDE]);
-            vectors(
-                columns.len(),
-                #[inline(always)]
-                |span| {
-                    let v = span.at / 16;
-                    if let Some(scale) = weight {
-                        scales[v] = span.load(s, &scale[columns.clone()], 0.0);
-                    }
-                    if let Some(bias) = floats {
-                        biases[v] = span.load(s, &bias[columns.clone()], 0.0);
-                    }
-                    if let Some(bias) = integers {
-                        added[v] = span.load_i32(s, &bias[columns.clone()]);
-                    }
-                },
-            );
+            let lanes = self.scale.columns(s, &columns);
             for (row, sums) in rows.clone().zip(sums.chunks_exact(count)) {
                 let (row, mut to) = self.to.row(row, &columns);
-                let x = s.splat(x.as_ref().map_or(1.0, |scale| scale.get(row)));
-                for (v, sums) in sums[first..first + panels.len()].iter().enumerate() {
-                    let sums = s.load_i32(sums);
-                    let mut value = if integers.is_some() { add_bias(s, sums, added[v]) } else { s.to_f32(sums) };
-                    value = s.mul(s.mul(value, x), scales[v]);
-                    if floats.is_some() {
-                        value = s.add(value, biases[v]);
+                let x = s.splat(self.scale.x.as_ref().map_or(1.0, |scale| scale.get(row)));
+                let sums = &sums[first..first + panels.len()];
+                let whole = to.as_slice().and_then(|to| to.as_chunks_mut().0.first_chunk_mut::<WIDE>());
+                // Mostly there are as many whole panels as stay in registers: then no length is asked for.
+                if let (Some(to), Some(sums)) = (whole, sums.first_chunk::<WIDE>()) {
+                    for v in 0..WIDE {
+                        let value = lanes.scaled(s, v, x, &sums[v]);
+                        if past { T::store_past(s, value, &mut to[v]) } else { T::store(s, value, &mut to[v]) }
                     }
-                    let span = Span { at: 16 * v, len: 16.min(columns.len() - 16 * v) };
+                    continue;
+                }
+                for (v, sums) in sums.iter().enumerate() {
+                    let (value, span) = (lanes.scaled(s, v, x, sums), Span { at: 16 * v, len: 16.min(columns.len() - 16 * v) });
                     match to.as_slice() {
-                        Some(to) => match to[span.at..].first_chunk_mut() {
-                            Some(to) if self.past => T::store_past(s, value, to),
-                            _ => span.store(s, value, to),
-                        },
+                        Some(to) => span.store(s, value, to),
                         None => {
                             let mut all = [T::default(); 16];
                             T::store(s, value, &mut all);
@@ -248,7 +285,7 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
                 }
             }
         }
-        if self.past {
+        if past {
             s.fence();
         }
     }
