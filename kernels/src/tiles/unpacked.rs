@@ -69,34 +69,37 @@ impl<'a> WeightRows<'a> {
         let (a, b) = to[..3 * pitch + quads.len()].split_at_mut(pitch);
         let (b, c) = b.split_at_mut(pitch);
         let (c, d) = c.split_at_mut(pitch);
+        let mut outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads.clone());
+        // Four whole rows at a time, whose lengths are the same for all: no length is asked for inside the loop.
         let whole = if 16 * first + 64 <= self.n { (self.k / 4).clamp(quads.start, quads.end) - quads.start } else { 0 };
-        let outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads);
-        for (i, ((((a, b), c), d), q)) in outputs.enumerate() {
-            let row = |j: usize, half: usize| &self.data[at + (4 * i + j) * self.pitch + half * self.stripe..];
-            if i < whole {
-                let mut rows = [[&[0; 32]; 2]; 4];
-                for j in 0..4 {
-                    for half in 0..2 {
-                        rows[j][half] = row(j, half).first_chunk().unwrap();
-                    }
-                }
-                s.interleave(rows, [a, b, c, d]);
-            } else {
-                let mut rows = [[[0; 32]; 2]; 4];
-                for j in 0..self.k.saturating_sub(4 * q).min(4) {
-                    for half in 0..2 {
-                        let columns = self.n.saturating_sub(16 * first + 32 * half).min(32);
-                        if columns > 0 {
-                            rows[j][half][..columns].copy_from_slice(&row(j, half)[..columns]);
-                        }
-                    }
-                }
-                let mut parts = [[&[0; 32]; 2]; 4];
-                for j in 0..4 {
-                    parts[j] = rows[j].each_ref();
-                }
-                s.interleave(parts, [a, b, c, d]);
+        let fours = |half: usize| self.data.get(at + half * self.stripe..).unwrap_or_default().chunks_exact(4 * self.pitch);
+        let whole = whole.min(fours(0).len()).min(fours(1).len());
+        for ((((((a, b), c), d), _), left), right) in outputs.by_ref().take(whole).zip(fours(0)).zip(fours(1)) {
+            let mut rows = [[&[0; 32]; 2]; 4];
+            for j in 0..4 {
+                rows[j] = [left, right].map(
+                    #[inline(always)]
+                    |four| four[j * self.pitch..].first_chunk().expect("32 columns"),
+                );
             }
+            s.interleave(rows, [a, b, c, d]);
+        }
+        for ((((a, b), c), d), q) in outputs {
+            let mut rows = [[[0; 32]; 2]; 4];
+            for j in 0..self.k.saturating_sub(4 * q).min(4) {
+                for half in 0..2 {
+                    let columns = self.n.saturating_sub(16 * first + 32 * half).min(32);
+                    if columns > 0 {
+                        let row = &self.data[at + (4 * (q - quads.start) + j) * self.pitch + half * self.stripe..];
+                        rows[j][half][..columns].copy_from_slice(&row[..columns]);
+                    }
+                }
+            }
+            let mut parts = [[&[0; 32]; 2]; 4];
+            for j in 0..4 {
+                parts[j] = rows[j].each_ref();
+            }
+            s.interleave(parts, [a, b, c, d]);
         }
     }
 
@@ -192,7 +195,7 @@ impl Kernel for MatmulRows<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         match S::ISA {
-            Isa::Avx512Vnni | Isa::Avx512Amx => self.tiled::<S, 6, 4>(s),
+            Isa::Avx512Vnni | Isa::Avx512Amx => self.tiled::<S, 4, 4>(s),
             Isa::Avx512 => self.tiled::<S, 6, 2>(s),
             Isa::Avx2 => self.tiled::<S, 4, 4>(s),
             Isa::Portable | Isa::Neon | Isa::NeonDot => self.tiled::<S, 4, 1>(s),
