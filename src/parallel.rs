@@ -340,24 +340,28 @@ pub(crate) fn strips<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     }
 }
 
-/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which do not overlap, `columns`
-/// columns at a time, with a part of the worker.
+/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which do not overlap, so many
+/// columns at a time as `columns` says for their count, with a part of the worker.
 pub(crate) fn tiles<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     pool: &P,
     segments: &[[usize; 3]],
-    columns: usize,
+    columns: impl Fn(usize) -> usize + Sync,
     matrix: &'a TensorMut<'a, T>,
     parts: &S,
     body: impl Fn(usize, Block<'a, T>, S::Part) + Sync,
 ) {
     let (all, _) = matrix.dims().last();
-    let across = all.div_ceil(columns);
+    // Segments that need fewer tasks than others leave some empty.
+    let across = segments.iter().map(|[_, first, end]| all.div_ceil(columns(end - first))).max().unwrap_or(0);
     let task = |index: usize, worker: usize| {
         let [key, first, end] = segments[index / across];
+        let columns = columns(end - first);
         let column = index % across * columns;
-        let block = Block { matrix, rows: first..end, columns: column..all.min(column + columns) };
-        // SAFETY: tasks of one worker follow each other, and the part, which is the worker's, ends with the task.
-        body(key, block, unsafe { parts.part(index, worker) });
+        if column < all {
+            let block = Block { matrix, rows: first..end, columns: column..all.min(column + columns) };
+            // SAFETY: tasks of one worker follow each other, and the part, which is the worker's, ends with the task.
+            body(key, block, unsafe { parts.part(index, worker) });
+        }
     };
     match segments.len() * across {
         0 => {}

@@ -206,8 +206,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     /// `sums[row][n]` of all rows of the chunk.
     fn sums(&self, x: PackedRows<'_>, sums: &TensorMut<'_, i32>) {
         let (level, d) = (self.host.level, self.d.weight());
-        let longest = self.segments.iter().map(|[_, first, end]| end - first).max().unwrap_or(1);
-        let columns = task_columns(longest, d, &self.weight, level);
+        let columns = |rows| task_columns(rows, d, &self.weight, level);
         parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
             let (x, part, row) = (x.range(block.rows.clone()), (expert, block.columns.clone(), d), block.rows.start);
             self.weight.multiply(level, x, part, (words, stage), |sums, panel| {
@@ -220,16 +219,23 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     fn halves(&self, x: &HalfProducts<'_>, finish: &Finish<'_, '_, Host<P>>, first: usize, c: &TensorMut<'_, f32>) {
         let (level, d) = (self.host.level, self.d.weight());
         let parts = (self.own, x.workers());
-        parallel::tiles(&self.host.pool, self.segments, WIDTH, c, &parts, |expert, mut block, ((words, stage), sums)| {
-            let (rows, columns) = (block.rows.clone(), block.columns.clone());
-            let strip = self.weight.strip(level, expert, columns.clone(), d, stage);
-            let scale = |group: usize, n: usize| finish.group_scale(expert, group, columns.start + n);
-            x.columns(level, &strip, (rows.clone(), columns.len()), scale, (words, sums), |row, n, value| {
-                let assist = finish.assist(expert, columns.start + n);
-                let row = rows.start + row;
-                block.row(row).set(n, (value + assist) * finish.call.x_scale.get(first + row));
-            });
-        });
+        parallel::tiles(
+            &self.host.pool,
+            self.segments,
+            |_| WIDTH,
+            c,
+            &parts,
+            |expert, mut block, ((words, stage), sums)| {
+                let (rows, columns) = (block.rows.clone(), block.columns.clone());
+                let strip = self.weight.strip(level, expert, columns.clone(), d, stage);
+                let scale = |group: usize, n: usize| finish.group_scale(expert, group, columns.start + n);
+                x.columns(level, &strip, (rows.clone(), columns.len()), scale, (words, sums), |row, n, value| {
+                    let assist = finish.assist(expert, columns.start + n);
+                    let row = rows.start + row;
+                    block.row(row).set(n, (value + assist) * finish.call.x_scale.get(first + row));
+                });
+            },
+        );
     }
 }
 
