@@ -4,9 +4,11 @@
 //! the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the floor, or x 34 ps an element where that is
 //! longer. Without `--bench`, as `cargo test` runs it, short rows once.
 
+mod fresh;
 mod logits;
 mod median;
 
+use fresh::touch;
 use logits::{Floor, normal};
 use median::{median, ratio};
 use std::hint::black_box;
@@ -48,13 +50,6 @@ struct Setting {
     only: String,
 }
 
-/// Copies a row and reads a number of each of its cache lines: some processors copy past their caches.
-fn into_cache<T: Element>(next: &[T], row: &mut [T]) {
-    row.copy_from_slice(next);
-    let sum: f32 = row.iter().step_by(16).map(|x| -> f32 { x.as_() }).sum();
-    black_box(sum);
-}
-
 impl Setting {
     fn measure<T: Element>(&self, rows: &[T], case: &Case)
     where
@@ -69,12 +64,14 @@ impl Setting {
         let mut token = [-1];
         let (mut scratch, mut floors, mut times) = (Scratch::new(std::alloc::Layout::new::<u8>()), vec![], vec![]);
         for next in rows.chunks_exact(v).cycle().take(self.turns) {
-            into_cache(next, &mut row);
+            row.copy_from_slice(next);
+            touch(&row);
             let start = Instant::now();
             let top = black_box(self.level.run(Floor(black_box(&row[..]))));
             floors.push(start.elapsed().as_secs_f64());
             assert!(top > f32::NEG_INFINITY);
-            into_cache(next, &mut row);
+            row.copy_from_slice(next);
+            touch(&row);
             let mut call = TopKTopPSample::new(
                 Tensor::new([1, v], &row).unwrap(),
                 Tensor::new([1], &k).unwrap(),

@@ -4,9 +4,11 @@
 //! into the cache before the clock starts as the head of a model would leave it: the same row again and again trains the branch
 //! predictor.
 
+mod fresh;
 mod logits;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fresh::touch;
 use half::bf16;
 use logits::{Floor, normal};
 use std::hint::black_box;
@@ -39,6 +41,7 @@ impl Bench<'_> {
                 let mut spent = Duration::ZERO;
                 for _ in 0..n {
                     row.copy_from_slice(&rows[next * v..(next + 1) * v]);
+                    touch(&row);
                     next = (next + 1) % ROWS;
                     let row = black_box(&row);
                     let start = Instant::now();

@@ -6,6 +6,8 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "../../benches/fresh/mod.rs"]
+mod fresh;
 #[path = "../../benches/logits/mod.rs"]
 mod logits;
 #[path = "../../benches/median/mod.rs"]
@@ -13,6 +15,7 @@ mod median;
 
 use common::{build, root, scratch, static_libraries, succeed};
 use core::ffi::c_void;
+use fresh::touch;
 use libloading::Library;
 use logits::{Floor, normal};
 use median::{median, ratio};
@@ -64,6 +67,7 @@ fn main() {
         for next in rows.chunks_exact(v).cycle().take(turns) {
             let mut token = [-1];
             row.copy_from_slice(next);
+            touch(&row);
             let start = Instant::now();
             for _ in 0..batch {
                 let mut call = TopKTopPSample::new(
@@ -77,6 +81,7 @@ fn main() {
             }
             times[0].push(start.elapsed().as_secs_f64() / f64::from(batch));
             row.copy_from_slice(next);
+            touch(&row);
             let noise = if with_q { q.as_mut_ptr() } else { std::ptr::null_mut() };
             // SAFETY: the row, the noise and the workspace have these lengths and outlive the calls.
             let chosen = unsafe {
@@ -88,6 +93,7 @@ fn main() {
             };
             assert_eq!(chosen, token[0]);
             row.copy_from_slice(next);
+            touch(&row);
             let start = Instant::now();
             for _ in 0..batch {
                 black_box(level.run(Floor(black_box(&row[..]))));

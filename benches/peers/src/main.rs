@@ -7,6 +7,8 @@
 
 mod baseline;
 mod contenders;
+#[path = "../../fresh/mod.rs"]
+mod fresh;
 mod measure;
 mod ours;
 mod peers;

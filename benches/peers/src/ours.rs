@@ -1,6 +1,7 @@
 //! tilekern through its public interface, and the floor.
 
 use crate::contenders::Contender;
+use crate::fresh::touch;
 use crate::rows::Random;
 use tilekern::kernels::dispatch::{Kernel, Level};
 use tilekern::kernels::simd::Dot;
@@ -43,6 +44,7 @@ fn narrow<T: Element>(from: &[f32], to: &mut [T]) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to = T::narrow(from);
     }
+    touch(to);
 }
 
 impl<T: Element> Contender for Floor<T> {
