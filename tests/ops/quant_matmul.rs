@@ -259,6 +259,26 @@ fn quant_matmul_strides_do_not_matter() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn quant_matmul_rows_of_a_weight_may_overlap() -> Result<(), Error> {
+    let mut random = Random(10);
+    let (m, k, n) = (5, 70, 130);
+    let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
+    for pitch in [0, 1, 7, 31, 32, 33, 64, 129] {
+        let w: Vec<i8> = (0..(k - 1) * pitch + n).map(|_| random.int8()).collect();
+        let sum = |at: usize| (0..k).map(|i| i64::from(x[at / n * k + i]) * i64::from(w[i * pitch + at % n])).sum::<i64>();
+        for host in hosts() {
+            let mut out = vec![7; m * n];
+            let weight = Tensor::strided([k, n], [pitch, 1], &w)?;
+            run(&host, QuantMatmul::new(Tensor::new([m, k], &x)?, weight, Product::I32(TensorMut::new([m, n], &mut out)?)))?;
+            for at in 0..m * n {
+                assert_eq!(i64::from(out[at]), sum(at), "{} {pitch} apart, at {at}", host.isa().name());
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(feature = "rayon")]
 #[test]
 fn quant_matmul_threads_do_not_matter() -> Result<(), Error> {

@@ -123,7 +123,7 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
-        if x.rows() <= FEW {
+        if (1..=FEW).contains(&x.rows()) {
             // As many panels at once as there is room for the sums of.
             let most = PARKED / FEW / NV * NV;
             for first in panels.clone().step_by(most) {

@@ -70,9 +70,11 @@ impl<'a> WeightRows<'a> {
         let (b, c) = b.split_at_mut(pitch);
         let (c, d) = c.split_at_mut(pitch);
         let mut outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads.clone());
-        // Four whole rows at a time, whose lengths are the same for all: no length is asked for inside the loop.
-        let whole = if 16 * first + 64 <= self.n { (self.k / 4).clamp(quads.start, quads.end) - quads.start } else { 0 };
-        let fours = |half: usize| self.data.get(at + half * self.stripe..).unwrap_or_default().chunks_exact(4 * self.pitch);
+        // Four whole rows at a time, whose lengths are the same for all: no length is asked for inside the loop. Rows may overlap: not these.
+        let apart = 16 * first + 64 <= self.n && self.pitch >= 32;
+        let whole = if apart { (self.k / 4).clamp(quads.start, quads.end) - quads.start } else { 0 };
+        let four = (4 * self.pitch).max(1);
+        let fours = |half: usize| self.data.get(at + half * self.stripe..).unwrap_or_default().chunks_exact(four);
         let whole = whole.min(fours(0).len()).min(fours(1).len());
         for ((((((a, b), c), d), _), left), right) in outputs.by_ref().take(whole).zip(fours(0)).zip(fours(1)) {
             let mut rows = [[&[0; 32]; 2]; 4];
