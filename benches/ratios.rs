@@ -8,7 +8,7 @@ mod fresh;
 mod logits;
 mod median;
 
-use fresh::touch;
+use fresh::fill;
 use logits::{Floor, normal};
 use median::{median, ratio};
 use std::hint::black_box;
@@ -64,14 +64,12 @@ impl Setting {
         let mut token = [-1];
         let (mut scratch, mut floors, mut times) = (Scratch::new(std::alloc::Layout::new::<u8>()), vec![], vec![]);
         for next in rows.chunks_exact(v).cycle().take(self.turns) {
-            row.copy_from_slice(next);
-            touch(&row);
+            fill(&mut row, next.iter().copied());
             let start = Instant::now();
             let top = black_box(self.level.run(Floor(black_box(&row[..]))));
             floors.push(start.elapsed().as_secs_f64());
             assert!(top > f32::NEG_INFINITY);
-            row.copy_from_slice(next);
-            touch(&row);
+            fill(&mut row, next.iter().copied());
             let mut call = TopKTopPSample::new(
                 Tensor::new([1, v], &row).unwrap(),
                 Tensor::new([1], &k).unwrap(),

@@ -15,7 +15,7 @@ mod median;
 
 use common::{build, root, scratch, static_libraries, succeed};
 use core::ffi::c_void;
-use fresh::touch;
+use fresh::fill;
 use libloading::Library;
 use logits::{Floor, normal};
 use median::{median, ratio};
@@ -66,8 +66,7 @@ fn main() {
         let mut times = [vec![], vec![], vec![]];
         for next in rows.chunks_exact(v).cycle().take(turns) {
             let mut token = [-1];
-            row.copy_from_slice(next);
-            touch(&row);
+            fill(&mut row, next.iter().copied());
             let start = Instant::now();
             for _ in 0..batch {
                 let mut call = TopKTopPSample::new(
@@ -80,8 +79,7 @@ fn main() {
                 host.run(black_box(call), &mut scratch).unwrap();
             }
             times[0].push(start.elapsed().as_secs_f64() / f64::from(batch));
-            row.copy_from_slice(next);
-            touch(&row);
+            fill(&mut row, next.iter().copied());
             let noise = if with_q { q.as_mut_ptr() } else { std::ptr::null_mut() };
             // SAFETY: the row, the noise and the workspace have these lengths and outlive the calls.
             let chosen = unsafe {
@@ -92,8 +90,7 @@ fn main() {
                 chosen
             };
             assert_eq!(chosen, token[0]);
-            row.copy_from_slice(next);
-            touch(&row);
+            fill(&mut row, next.iter().copied());
             let start = Instant::now();
             for _ in 0..batch {
                 black_box(level.run(Floor(black_box(&row[..]))));

@@ -1,7 +1,7 @@
 //! tilekern through its public interface, and the floor.
 
 use crate::contenders::Contender;
-use crate::fresh::touch;
+use crate::fresh::fill;
 use crate::rows::Random;
 use tilekern::kernels::dispatch::{Kernel, Level};
 use tilekern::kernels::simd::Dot;
@@ -40,16 +40,9 @@ impl<T: Element> Floor<T> {
     }
 }
 
-fn narrow<T: Element>(from: &[f32], to: &mut [T]) {
-    for (to, &from) in to.iter_mut().zip(from) {
-        *to = T::narrow(from);
-    }
-    touch(to);
-}
-
 impl<T: Element> Contender for Floor<T> {
     fn prepare(&mut self, row: &[f32]) {
-        narrow(row, &mut self.row);
+        fill(&mut self.row, row.iter().map(|&x| T::narrow(x)));
     }
 
     fn choose(&mut self) -> usize {
@@ -126,7 +119,7 @@ impl<T: Element> Ours<T> {
 
 impl<T: Element> Contender for Ours<T> {
     fn prepare(&mut self, row: &[f32]) {
-        narrow(row, &mut self.row);
+        fill(&mut self.row, row.iter().map(|&x| T::narrow(x)));
     }
 
     fn choose(&mut self) -> usize {

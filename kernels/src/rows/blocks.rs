@@ -34,8 +34,8 @@ pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], ma
 fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
     let (mut max, mut each) = (s.splat(f32::NEG_INFINITY), [[0.0; 16]; 16]);
-    let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
-    for (blocks, tops) in groups.chunks(black_box(16 * BLOCK)).zip(full) {
+    let (groups, (rest, end)) = groups::<T, BLOCK>(row, maxima);
+    for (blocks, tops) in groups {
         for (each, block) in each.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
             let mut top = s.splat(f32::NEG_INFINITY);
             for sixteen in block.as_chunks::<16>().0 {
@@ -53,7 +53,7 @@ fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
         max = s.max(top, max);
         s.store(top, tops);
     }
-    let last = last::<S, T, BLOCK>(s, &row[groups.len()..], end);
+    let last = last::<S, T, BLOCK>(s, rest, end);
     s.reduce_max(s.max(last, max))
 }
 
@@ -69,8 +69,8 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
         #[inline(always)]
         || {
             let (mut max, mut bits, mut each) = (s.splat(0.0), s.splat_i32(0), [[0.0; 16]; 16]);
-            let (groups, full, end) = groups::<T, BLOCK>(row, maxima);
-            for (blocks, tops) in groups.chunks(black_box(16 * BLOCK)).zip(full) {
+            let (groups, (rest, end)) = groups::<T, BLOCK>(row, maxima);
+            for (blocks, tops) in groups {
                 for (each, block) in each.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
                     let (pairs, _) = bytemuck::cast_slice::<T, u16>(block).as_chunks::<32>();
                     let mut top = s.splat_i32(i32::MIN);
@@ -95,7 +95,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
                 max = s.max(top, max);
                 s.store(top, tops);
             }
-            let last = last::<S, T, BLOCK>(s, &row[groups.len()..], end);
+            let last = last::<S, T, BLOCK>(s, rest, end);
             let infinity = u16::from_le_bytes(bytemuck::cast(T::narrow(f32::INFINITY)));
             (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
                 #[inline(always)]
@@ -106,15 +106,19 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
     (max > 0.0).then(|| Summary::new(max, nan && holds_nan(s, row)))
 }
 
-/// The groups of 16 whole blocks, room for their maxima, and for those of the blocks behind.
+/// The groups of 16 whole blocks with room for their maxima, and what is behind: a rest of the row and its room.
 ///
 /// The blocks of a group are for a loop that is not unrolled, hence its opaque length: one load instruction then meets every few lines of the
 /// row, which prefetchers need that tell streams apart by instructions. Zen 5 takes twice as long where 32 or more share a row.
 #[inline(always)]
-fn groups<'r, 'm, T, const BLOCK: usize>(row: &'r [T], maxima: &'m mut [f32]) -> (&'r [T], &'m mut [[f32; 16]], &'m mut [f32]) {
+fn groups<'r, 'm, T, const BLOCK: usize>(
+    row: &'r [T],
+    maxima: &'m mut [f32],
+) -> (impl Iterator<Item = (&'r [T], &'m mut [f32; 16])>, (&'r [T], &'m mut [f32])) {
     let count = row.len() / (16 * BLOCK);
     let (full, end) = maxima.split_at_mut(16 * count);
-    (&row[..count * 16 * BLOCK], full.as_chunks_mut::<16>().0, end)
+    let (whole, rest) = row.split_at(count * 16 * BLOCK);
+    (whole.chunks(black_box(16 * BLOCK)).zip(full.as_chunks_mut::<16>().0), (rest, end))
 }
 
 /// The maxima of fewer than 16 whole blocks and a rest.

@@ -4,12 +4,13 @@
 //! Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the latency of the dot
 //! instruction.
 
+use super::int8::step;
 use crate::simd::Dot;
 
 /// Accumulators that are chains enough.
 const CHAINS: usize = 16;
 
-/// `acc[m][v][n] = start[v][n] + sum over k of x[m][k] * w[v][k][n]`; `w[v]` may go on behind the rows.
+/// `acc[m][v][n] = start[v][n] + sum over k of x[m][k] * w[v][k][n]`
 #[inline(always)]
 pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
     s: S,
@@ -28,13 +29,11 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
             for v in 1..NV {
                 weights[v] = s.weights(&panels[v][i][half]);
             }
-            for m in 0..MR {
-                let quad = s.splat_quad(&rows[m][i][half]);
-                for v in 0..NV {
-                    let acc = &mut acc[odd * half][m][v];
-                    *acc = s.dot(*acc, quad, weights[v]);
-                }
+            let mut quads = [&rows[0][i][half]; MR];
+            for m in 1..MR {
+                quads[m] = &rows[m][i][half];
             }
+            step(s, quads, weights, &mut acc[odd * half]);
         }
     }
     for m in 0..MR {

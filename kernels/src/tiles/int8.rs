@@ -34,13 +34,28 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
             for v in 1..NV {
                 weights[v] = s.load_weights(&w[v][u][i]);
             }
-            for m in 0..MR {
-                let quad = s.splat_quad(&x[m][u][i]);
-                for v in 0..NV {
-                    acc[m][v] = s.dot(acc[m][v], quad, weights[v]);
-                }
+            let mut quads = [&x[0][u][i]; MR];
+            for m in 1..MR {
+                quads[m] = &x[m][u][i];
             }
+            step(s, quads, weights, &mut acc);
         }
     }
     acc
+}
+
+/// One quad of each row by as many of each panel.
+#[inline(always)]
+pub(super) fn step<S: Dot, const MR: usize, const NV: usize>(
+    s: S,
+    quads: [&S::Quad; MR],
+    weights: [S::W; NV],
+    acc: &mut [[S::I32; NV]; MR],
+) {
+    for m in 0..MR {
+        let quad = s.splat_quad(quads[m]);
+        for v in 0..NV {
+            acc[m][v] = s.dot(acc[m][v], quad, weights[v]);
+        }
+    }
 }

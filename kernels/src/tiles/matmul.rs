@@ -131,15 +131,28 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
             }
             return;
         }
-        let mut panel = panels.start;
-        while panel < panels.end {
-            panel += match panels.end - panel {
-                left if left >= NV => sweep.panels::<S, MR, NV, KC>(s, panel, sink),
-                left if NV > 2 && left >= 2 => sweep.panels::<S, MR, 2, KC>(s, panel, sink),
-                _ => sweep.panels::<S, MR, 1, KC>(s, panel, sink),
-            };
+        for panels in widths::<NV>(panels) {
+            match panels.len() {
+                1 => sweep.panels::<S, MR, 1, KC>(s, panels.start, sink),
+                2 => sweep.panels::<S, MR, 2, KC>(s, panels.start, sink),
+                _ => sweep.panels::<S, MR, NV, KC>(s, panels.start, sink),
+            }
         }
     }
+}
+
+/// Panels NV at a time, then two and one.
+pub(super) fn widths<const NV: usize>(panels: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut first = panels.start;
+    core::iter::from_fn(move || {
+        let width = match panels.end - first {
+            0 => return None,
+            left if left >= NV => NV,
+            left => left.min(2),
+        };
+        first += width;
+        Some(first - width..first)
+    })
 }
 
 /// All rows, over panels.
@@ -151,9 +164,9 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// All rows over NV panels, in equal blocks; returns NV.
+    /// All rows over NV panels, in equal blocks.
     #[inline(always)]
-    fn panels<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, panel: usize, sink: Sink<'_>) -> usize {
+    fn panels<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, panel: usize, sink: Sink<'_>) {
         let rows = self.x.rows();
         let groups = rows.div_ceil(MR);
         let blocks = groups.div_ceil(PARKED / (MR * NV));
@@ -166,7 +179,6 @@ impl Sweep<'_> {
             let (first, end) = (range.start * MR, rows.min(range.end * MR));
             sink(Finished { rows: first..end, panels: panel..panel + NV, sums: &self.parked[..(end - first) * NV] });
         }
-        NV
     }
 
     /// What the accumulators of NV panels start from.
@@ -198,24 +210,23 @@ impl Sweep<'_> {
         s.vectorize(
             #[inline(always)]
             || {
-                let (mut at, count) = (0, panels.len());
-                while at < count {
-                    at += match count - at {
-                        left if left >= NV => self.stream::<S, MR, NV>(s, panels.start, at, count),
-                        left if NV > 2 && left >= 2 => self.stream::<S, MR, 2>(s, panels.start, at, count),
-                        _ => self.stream::<S, MR, 1>(s, panels.start, at, count),
-                    };
+                for some in widths::<NV>(panels.clone()) {
+                    match some.len() {
+                        1 => self.stream::<S, MR, 1>(s, some.start, &panels),
+                        2 => self.stream::<S, MR, 2>(s, some.start, &panels),
+                        _ => self.stream::<S, MR, NV>(s, some.start, &panels),
+                    }
                 }
             },
         )
     }
 
-    /// All rows, at most MR, over NV of `count` panels, those `at` behind the `first`; returns NV.
+    /// All rows, at most MR, over NV of the panels, from `panel` on.
     #[inline(always)]
-    fn stream<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, first: usize, at: usize, count: usize) -> usize {
+    fn stream<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panel: usize, panels: &Range<usize>) {
         let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
         for v in 0..NV {
-            w[v] = self.weights.panel(first + at + v);
+            w[v] = self.weights.panel(panel + v);
         }
         // Behind the last row it is repeated.
         let last = self.x.rows() - 1;
@@ -223,14 +234,13 @@ impl Sweep<'_> {
         for m in 0..MR {
             x[m] = self.x.row(m.min(last));
         }
-        let acc = gemv(s, x, w, self.start::<S, NV>(s, first + at));
+        let acc = gemv(s, x, w, self.start::<S, NV>(s, panel));
         for m in 0..MR {
-            let parked = &mut self.parked[m.min(last) * count + at..][..NV];
+            let parked = &mut self.parked[m.min(last) * panels.len() + panel - panels.start..][..NV];
             for v in 0..NV {
                 s.store_i32(acc[m][v], &mut parked[v]);
             }
         }
-        NV
     }
 
     /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on.

@@ -3,7 +3,7 @@
 //! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile. What is
 //! read of a row are eight lines, so that one look-up of its page serves them all. Sums wait between two slices.
 
-use super::matmul::{Finished, Pass, Sink};
+use super::matmul::{Finished, Pass, Sink, widths};
 use super::rows::PackedRows;
 use crate::dispatch::{Isa, Kernel, compiled_here};
 use crate::pack::{column_sums, ones, panel_vectors};
@@ -229,20 +229,6 @@ impl MatmulRows<'_> {
             }
         }
     }
-}
-
-/// Panels NV at a time, then two and one.
-fn widths<const NV: usize>(panels: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut first = panels.start;
-    core::iter::from_fn(move || {
-        let width = match panels.end - first {
-            0 => return None,
-            left if left >= NV => NV,
-            left => left.min(2),
-        };
-        first += width;
-        Some(first - width..first)
-    })
 }
 
 /// All of K over some panels.
