@@ -166,14 +166,20 @@ pub struct Error {
 
 impl Error {
     /// An error about `argument`.
+    #[cold]
+    #[inline(never)]
     pub fn new(status: Status, argument: &'static str, expected: impl Into<Value>, found: impl Into<Value>) -> Error {
         Error { status, argument, expected: expected.into(), found: found.into() }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn invalid(argument: &'static str, expected: impl Into<Value>, found: impl Into<Value>) -> Error {
         Error::new(Status::Invalid, argument, expected, found)
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn null(argument: &'static str) -> Error {
         Error::new(Status::Null, argument, "a tensor with data", "null")
     }

@@ -35,7 +35,7 @@ pub use parallel::Rayon;
 pub use parallel::{ParallelFor, Serial};
 #[cfg(feature = "alloc")]
 pub use scratch::Scratch;
-pub use tensor::{Describe, Dims, MAX_RANK, Tensor, TensorMut};
+pub use tensor::{Describe, Dims, Location, MAX_RANK, Tensor, TensorMut};
 #[cfg(feature = "ascend")]
 pub use tilekern_acl as acl;
 pub use tilekern_kernels as kernels;

@@ -159,6 +159,29 @@ impl<'a, T: Pod> PerWorker<'a, T> {
     }
 }
 
+/// The memory of one worker, given out piece by piece, each from a cache line of its own on: for what a task may need or not.
+pub(crate) struct Pieces<'a>(&'a mut [u8]);
+
+impl<'a> Pieces<'a> {
+    /// All of a worker's slice of a plan.
+    pub fn of(slice: &'a mut [u8]) -> Pieces<'a> {
+        Pieces(slice)
+    }
+
+    /// The bytes of a piece of `len` elements.
+    pub const fn bytes<T>(len: usize) -> usize {
+        (len * size_of::<T>()).next_multiple_of(ALIGN)
+    }
+
+    /// The next piece.
+    #[inline]
+    pub fn take<T: Pod>(&mut self, len: usize) -> &'a mut [T] {
+        let (piece, rest) = core::mem::take(&mut self.0).split_at_mut(Self::bytes::<T>(len));
+        self.0 = rest;
+        &mut bytemuck::cast_slice_mut(piece)[..len]
+    }
+}
+
 /// An owned workspace.
 ///
 /// ```

@@ -7,11 +7,13 @@ mod describe;
 mod dims;
 mod flat;
 mod heads;
+mod row;
 mod runs;
-pub use describe::Describe;
 pub(crate) use describe::describe;
+pub use describe::{Describe, Location};
 pub use dims::{Dims, MAX_RANK};
 pub(crate) use heads::Tokens;
+pub(crate) use row::{Row, RowMut, Staged};
 
 /// A tensor to read.
 ///
@@ -128,6 +130,14 @@ impl<'a, T> Tensor<'a, T> {
 }
 
 impl<T: Copy> Tensor<'_, T> {
+    /// Element `i` of the first dimension, index 0 in the others.
+    #[inline]
+    pub(crate) fn first_of(&self, i: usize) -> T {
+        debug_assert!(i < self.dims.shape[0]);
+        // SAFETY: `i` is inside the first dimension, so the element lies inside the extent; a run refuses misaligned data.
+        unsafe { *self.data.add(i * self.dims.strides[0]) }
+    }
+
     /// Element `i` in row-major order.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> T {
@@ -201,110 +211,5 @@ impl<'a, T> TensorMut<'a, T> {
     pub(crate) fn row_mut(&mut self, r: usize) -> RowMut<'_, T> {
         // SAFETY: `self` is borrowed exclusively for as long as the row lives.
         unsafe { self.row(r) }
-    }
-}
-
-// SAFETY: a `Row` is part of a `Tensor`.
-unsafe impl<T: Sync> Sync for Row<'_, T> {}
-
-/// The last dimension of a tensor at one place.
-#[derive(Clone, Copy)]
-pub(crate) struct Row<'a, T> {
-    first: *const T,
-    len: usize,
-    stride: usize,
-    memory: PhantomData<&'a [T]>,
-}
-
-impl<'a, T: Copy> Row<'a, T> {
-    /// Element `i`.
-    #[inline]
-    pub fn get(&self, i: usize) -> T {
-        debug_assert!(i < self.len);
-        // SAFETY: element `i` of the row lies inside the tensor.
-        unsafe { *self.first.add(i * self.stride) }
-    }
-
-    /// The row, if it is contiguous.
-    #[inline]
-    pub fn as_slice(&self) -> Option<&'a [T]> {
-        // SAFETY: the `len` elements of the row are contiguous.
-        (self.stride == 1 || self.len <= 1).then(|| unsafe { core::slice::from_raw_parts(self.first, self.len) })
-    }
-
-    /// The row where it lies if it is contiguous, else gathered into `stage`.
-    #[inline]
-    pub fn gather<'b>(&self, stage: &'b mut [T]) -> &'b [T]
-    where
-        'a: 'b,
-    {
-        if let Some(row) = self.as_slice() {
-            return row;
-        }
-        for i in 0..self.len {
-            stage[i] = self.get(i);
-        }
-        &stage[..self.len]
-    }
-}
-
-/// The last dimension of a tensor at one place, to write.
-pub(crate) struct RowMut<'a, T> {
-    first: *mut T,
-    len: usize,
-    stride: usize,
-    memory: PhantomData<&'a mut [T]>,
-}
-
-impl<'a, T> RowMut<'a, T> {
-    /// Some of its elements.
-    #[inline]
-    pub fn columns(self, columns: core::ops::Range<usize>) -> RowMut<'a, T> {
-        debug_assert!(columns.end <= self.len);
-        // SAFETY: the columns are elements of the row.
-        let first = unsafe { self.first.add(columns.start * self.stride) };
-        RowMut { first, len: columns.len(), ..self }
-    }
-}
-
-impl<T: Copy> RowMut<'_, T> {
-    /// Writes element `i`.
-    #[inline]
-    pub fn set(&mut self, i: usize, value: T) {
-        debug_assert!(i < self.len);
-        // SAFETY: element `i` of the row lies inside the tensor, and the row is ours.
-        unsafe { *self.first.add(i * self.stride) = value }
-    }
-
-    /// The row, if it is contiguous.
-    #[inline]
-    pub fn as_slice(&mut self) -> Option<&mut [T]> {
-        // SAFETY: the `len` elements of the row are contiguous, and the row is ours.
-        (self.stride == 1 || self.len <= 1).then(|| unsafe { core::slice::from_raw_parts_mut(self.first, self.len) })
-    }
-
-    /// Lets `write` fill the row: where it lies if it is contiguous, else in `stage`, from where it is scattered.
-    #[inline]
-    pub fn scatter<R>(&mut self, stage: &mut [T], write: impl FnOnce(&mut [T]) -> R) -> R {
-        let result = write(self.borrow(stage));
-        self.give_back(stage);
-        result
-    }
-
-    /// The row where it lies if it is contiguous, else `stage`, to be followed by [`RowMut::give_back`].
-    #[inline]
-    pub fn borrow<'b>(&'b mut self, stage: &'b mut [T]) -> &'b mut [T] {
-        let len = self.len;
-        self.as_slice().unwrap_or_else(|| &mut stage[..len])
-    }
-
-    /// Scatters the stage of a row that is not contiguous.
-    #[inline]
-    pub fn give_back(&mut self, stage: &[T]) {
-        if self.as_slice().is_none() {
-            for i in 0..self.len {
-                self.set(i, stage[i]);
-            }
-        }
     }
 }

@@ -50,9 +50,9 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
         parallel::rows(&self.pool, rows, parallel::grain(2 * size_of::<T>() * columns), parts, |row, (mut out, stages)| {
             let (work, x, y) = stages;
             let logits = call.logits.row(row).gather(x);
-            let k = call.k.map_or(0, |k| usize::try_from(k.get(row)).unwrap_or(0));
+            let k = call.k.map_or(0, |k| usize::try_from(k.first_of(row)).unwrap_or(0));
             let k = if k == 0 { columns } else { k };
-            let p = call.p.map_or(f32::NAN, |p| p.get(row).as_());
+            let p = call.p.map_or(f32::NAN, |p| p.first_of(row).as_());
             out.scatter(y, |output| self.level.run(rows::ApplyTopKTopP { row: logits, k, p, output, work }));
         });
         Ok(())

@@ -69,9 +69,9 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopPMinP<'_, Self, T>> for Host<P>
             let first: f32 = probs.get(0).as_();
             let filter = Filter {
                 level: self.level,
-                k: usize::try_from(call.k.get(row)).map_or(columns, |k| k.min(columns)),
-                p: call.p.get(row).as_(),
-                least: call.min_p.map_or(f32::NAN, |min_p| first * min_p.get(row).as_()),
+                k: usize::try_from(call.k.first_of(row)).map_or(columns, |k| k.min(columns)),
+                p: call.p.first_of(row).as_(),
+                least: call.min_p.map_or(f32::NAN, |min_p| first * min_p.first_of(row).as_()),
             };
             if !filter.walk(probs, &mut out, [&mut *x, &mut *y], Prefix::new(true)) {
                 filter.walk(probs, &mut out, [x, y], Prefix::new(false));

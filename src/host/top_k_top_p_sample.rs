@@ -5,41 +5,38 @@ use crate::backend::Run;
 use crate::error::Error;
 use crate::ops::{Batch, Draw, TopKTopPSample};
 use crate::parallel::{self, Column, ParallelFor};
-use crate::scratch::{Plan, WorkerSlot};
-use crate::tensor::{Describe, RowMut, Tensor};
+use crate::scratch::{Pieces, Plan, WorkerSlot};
+use crate::tensor::{Describe, Staged, Tensor};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::rows::{List, Middle, Noise, Sample, Stages, Workspace, list_len, workspace_maxima};
 
-/// What a worker works in: the lists, and room for rows that are not contiguous.
-struct Slots<T> {
-    values: WorkerSlot<f32>,
-    indices: WorkerSlot<i32>,
-    maxima: WorkerSlot<f32>,
-    logits: WorkerSlot<T>,
-    q: WorkerSlot<f32>,
-    select: WorkerSlot<f32>,
-    idx: WorkerSlot<i64>,
-    sorted: WorkerSlot<f32>,
+/// Bytes of what [`lists`] takes.
+pub(super) fn bytes_of_lists(v: usize) -> usize {
+    2 * Pieces::bytes::<f32>(list_len(v)) + Pieces::bytes::<f32>(workspace_maxima(v))
+}
+
+/// What the kernel of a row of `v` elements works in.
+pub(super) fn lists<'a>(memory: &mut Pieces<'a>, v: usize) -> Workspace<'a> {
+    let list = List { values: memory.take(list_len(v)), indices: memory.take(list_len(v)) };
+    Workspace { list, maxima: memory.take(workspace_maxima(v)) }
 }
 
 impl<P: ParallelFor> Host<P> {
-    fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, v: usize) -> Result<(Plan, Slots<T>), Error> {
-        let workers = self.pool.workers();
-        let q = if let Draw::Exponential(q) = call.draw() { q.dims().staged() } else { 0 };
+    /// The lists, and room for rows that are not contiguous.
+    fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, v: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
+        fn staged<T>(tensor: Option<&impl Describe>) -> usize {
+            tensor.map_or(0, |tensor| Pieces::bytes::<T>(tensor.dims().staged()))
+        }
+        let q = if let Draw::Exponential(q) = call.draw() { Some(q) } else { None };
+        let inputs = staged::<T>(Some(&call.logits)) + staged::<f32>(q);
+        let select = call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits);
+        let outputs =
+            staged::<f32>(select) + staged::<i64>(call.logits_idx.as_ref()) + staged::<f32>(call.logits_sort_masked.as_ref());
         let mut plan = Plan::new();
-        let slots = Slots {
-            values: plan.each(workers, list_len(v))?,
-            indices: plan.each(workers, list_len(v))?,
-            maxima: plan.each(workers, workspace_maxima(v))?,
-            logits: plan.each(workers, call.logits.dims().staged())?,
-            q: plan.each(workers, q)?,
-            select: plan.each(workers, call.logits_top_kp_select.as_ref().map_or(0, |out| out.dims().staged()))?,
-            idx: plan.each(workers, call.logits_idx.as_ref().map_or(0, |out| out.dims().staged()))?,
-            sorted: plan.each(workers, call.logits_sort_masked.as_ref().map_or(0, |out| out.dims().staged()))?,
-        };
-        Ok((plan, slots))
+        let slot = plan.each(self.pool.workers(), bytes_of_lists(v) + inputs + outputs)?;
+        Ok((plan, slot))
     }
 }
 
@@ -55,11 +52,11 @@ struct Parameters<'a, T> {
 impl<T: Element> Parameters<'_, T> {
     fn stages(&self, row: usize) -> Stages {
         let largest = self.batch.max_k.min(self.batch.vocabulary);
-        let k = usize::try_from(self.top_k.get(row)).unwrap_or(0);
+        let k = usize::try_from(self.top_k.first_of(row)).unwrap_or(0);
         Stages {
             k: if k <= largest { k } else { 0 },
-            p: self.top_p.get(row).as_(),
-            min_p: self.min_ps.map_or(0.0, |m| m.get(row).as_()),
+            p: self.top_p.first_of(row).as_(),
+            min_p: self.min_ps.map_or(0.0, |m| m.first_of(row).as_()),
             is_logits: self.is_logits,
         }
     }
@@ -78,8 +75,8 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
 
     fn run_mut(&self, call: &mut TopKTopPSample<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let batch = call.check(true)?;
-        let (plan, slots) = self.plan_sample(call, batch.vocabulary)?;
-        let space = plan.carve(scratch)?;
+        let (plan, memory) = self.plan_sample(call, batch.vocabulary)?;
+        let memory = plan.carve(scratch)?.take_each(memory);
         let (draw, eps, logits) = (call.draw(), call.eps as f32, &call.logits);
         let parameters = Parameters {
             batch,
@@ -96,36 +93,34 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             call.logits_idx.as_ref(),
             call.logits_sort_masked.as_ref(),
         );
-        let lists = (space.take_each(slots.values), space.take_each(slots.indices), space.take_each(slots.maxima));
-        let stages_in = (space.take_each(slots.logits), space.take_each(slots.q));
-        let stages_out = (space.take_each(slots.select), space.take_each(slots.idx), space.take_each(slots.sorted));
-        let parts = (outputs, lists, stages_in, stages_out);
-        parallel::rows(&self.pool, rows, parallel::grain(v * size_of::<T>()), parts, |row, parts| {
-            let ((chosen, status, mut select, mut idx, mut sorted), (values, indices, maxima), stage_in, stage_out) = parts;
+        parallel::rows(&self.pool, rows, parallel::grain(v * size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
+            let mut memory = Pieces::of(memory);
+            let work = lists(&mut memory, v);
+            let (chosen, status, select, idx, sorted) = outputs;
+            let mut select = select.map(|select| select.staged(&mut memory));
+            let mut middle = idx.zip(sorted).map(|(idx, sorted)| (idx.staged(&mut memory), sorted.staged(&mut memory)));
             let noise = match draw {
                 Draw::Argmax => Noise::None,
-                Draw::Exponential(q) => Noise::Given { q: q.row(row).gather(stage_in.1), eps },
+                Draw::Exponential(q) => Noise::Given { q: q.row(row).staged(&mut memory), eps },
                 Draw::Seeds(q) => drawn(q, row.min(q.dims().shape()[0] - 1), v, 0),
                 Draw::Generator(pair) => drawn(pair, 0, rows * v, row * v),
             };
-            let middle = match (&mut idx, &mut sorted) {
-                (Some(idx), Some(sorted)) => {
-                    Some(Middle { tokens: idx.borrow(stage_out.1), probabilities: sorted.borrow(stage_out.2) })
-                }
-                _ => None,
-            };
             let choice = self.level.run(Sample::<T> {
-                row: logits.row(row).gather(stage_in.0),
+                row: logits.row(row).staged(&mut memory),
                 stages: parameters.stages(row),
                 noise,
                 nan: status.is_some(),
-                filtered: select.as_mut().map(|select| select.borrow(stage_out.0)),
-                middle,
-                work: Workspace { list: List { values, indices }, maxima },
+                filtered: select.as_mut().map(Staged::as_slice),
+                middle: middle.as_mut().map(|(idx, sorted)| Middle { tokens: idx.as_slice(), probabilities: sorted.as_slice() }),
+                work,
             });
-            give_back(select, stage_out.0);
-            give_back(idx, stage_out.1);
-            give_back(sorted, stage_out.2);
+            if let Some(select) = select {
+                select.give_back();
+            }
+            if let Some((idx, sorted)) = middle {
+                idx.give_back();
+                sorted.give_back();
+            }
             if let Some(chosen) = chosen {
                 *chosen = choice.token as i64;
             }
@@ -134,12 +129,5 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             }
         });
         Ok(())
-    }
-}
-
-/// Scatters what was written to the stage of a row.
-fn give_back<T: Copy>(row: Option<RowMut<'_, T>>, stage: &[T]) {
-    if let Some(mut row) = row {
-        row.give_back(stage);
     }
 }

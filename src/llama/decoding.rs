@@ -157,7 +157,6 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let [rows, columns] = check::sizes("tokens", &tokens)?;
         check::attribute("tokens", rows == batch, batch, rows)?;
         check::shape("lengths", &lengths, &[batch])?;
-        check::memory(&[], &[("tokens", &tokens), ("lengths", &lengths)])?;
         check::present(&[("tokens", &tokens), ("lengths", &lengths)])?;
         let length = |row| usize::try_from(lengths.get(row)).unwrap_or(0);
         for row in 0..batch {
@@ -173,7 +172,6 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         self.check_row(row)?;
         let length = tokens.dims().elements();
         check::shape("tokens", &tokens, &[length])?;
-        check::memory(&[], &[("tokens", &tokens)])?;
         check::present(&[("tokens", &tokens)])?;
         self.check_prompt(length, |i| tokens.get(i))?;
         self.prefill(host, row, length, |i| tokens.get(i))

@@ -1,7 +1,7 @@
 //! The tests that operations are made of. Each names the argument, what was expected and what was found.
 
 use crate::error::{Error, Value};
-use crate::tensor::{Describe, Dims};
+use crate::tensor::{Describe, Dims, Location};
 
 /// An argument, with the name of its field.
 pub(crate) type Arg<'a> = (&'static str, &'a dyn Describe);
@@ -48,50 +48,66 @@ pub(crate) fn attribute(
 
 /// No output overlaps itself, another output, or an input, and every address suits its dtype.
 pub(crate) fn memory(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
-    for arguments in [outputs, inputs] {
-        for &(name, tensor) in arguments {
-            if !tensor.is_aligned() {
-                return Err(Error::invalid(name, "an address aligned to its dtype", "a misaligned one"));
-            }
+    located(outputs, inputs).map(drop)
+}
+
+/// What is asked of the memory of a call: [`memory`], and with `data`, for a run, that it is [`present`].
+pub(crate) fn memory_of(data: bool) -> impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error> {
+    move |outputs, inputs| {
+        let all_have_data = located(outputs, inputs)?;
+        if data && !all_have_data {
+            present(inputs)?;
+            present(outputs)?;
         }
+        Ok(())
     }
-    for (i, &(name, output)) in outputs.iter().enumerate() {
-        if overlaps_itself(output.dims()) {
-            return Err(Error::invalid(name, "elements that do not overlap", Value::shape(output.dims().strides())));
-        }
-        let bytes = output.bytes();
-        for others in [&outputs[i + 1..], inputs] {
-            for &(other, tensor) in others {
-                let others = tensor.bytes();
-                if bytes.start.max(others.start) < bytes.end.min(others.end) && !are_slices(output, tensor) {
-                    return Err(Error::invalid(name, "memory of its own", Value::Text(other)));
-                }
-            }
+}
+
+/// Every tensor with elements has data, and its address suits its dtype: asked by a run, not by a query.
+pub(crate) fn present(arguments: &[Arg<'_>]) -> Result<(), Error> {
+    for &(name, tensor) in arguments {
+        let location = aligned((name, tensor))?;
+        if !location.has_data() && tensor.dims().elements() > 0 {
+            return Err(Error::null(name));
         }
     }
     Ok(())
 }
 
-/// What is asked of the memory of a call: [`memory`], and with `data`, for a run, that it is [`present`].
-pub(crate) fn memory_of(data: bool) -> fn(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error> {
-    if data { memory_with_data } else { memory }
+fn aligned((name, tensor): Arg<'_>) -> Result<Location<'_>, Error> {
+    let location = tensor.location();
+    let wrong = || Error::invalid(name, "an address aligned to its dtype", "a misaligned one");
+    if location.is_aligned() { Ok(location) } else { Err(wrong()) }
 }
 
-fn memory_with_data(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
-    memory(outputs, inputs)?;
-    present(inputs)?;
-    present(outputs)
-}
-
-/// Every tensor with elements has data: asked by a run, not by a query.
-pub(crate) fn present(arguments: &[Arg<'_>]) -> Result<(), Error> {
-    let missing = arguments.iter().find(|(_, tensor)| !tensor.has_data() && tensor.dims().elements() > 0);
-    missing.map_or(Ok(()), |&(name, _)| Err(Error::null(name)))
+/// [`memory`], and whether all have data. Every tensor is asked once where there is one output: this is most of what is asked of a call.
+fn located(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<bool, Error> {
+    let mut all_have_data = true;
+    for (i, &output) in outputs.iter().enumerate() {
+        let own = aligned(output)?;
+        all_have_data &= own.has_data();
+        let (own, dims) = (own.bytes(), output.1.dims());
+        if !dims.is_contiguous() && overlaps_itself(dims) {
+            return Err(Error::invalid(output.0, "elements that do not overlap", Value::shape(dims.strides())));
+        }
+        for others in [&outputs[i + 1..], inputs] {
+            for &other in others {
+                let location = aligned(other)?;
+                all_have_data &= location.has_data();
+                let bytes = location.bytes();
+                if own.start.max(bytes.start) < own.end.min(bytes.end) && !are_slices(output.1, other.1) {
+                    return Err(Error::invalid(output.0, "memory of its own", Value::Text(other.0)));
+                }
+            }
+        }
+    }
+    Ok(all_have_data)
 }
 
 /// Sorted by stride, each stride must exceed the span of the smaller ones.
+#[inline(never)]
 fn overlaps_itself(dims: &Dims) -> bool {
-    if dims.is_contiguous() || dims.elements() == 0 {
+    if dims.elements() == 0 {
         return false;
     }
     let mut by_stride = [(0, 0); crate::tensor::MAX_RANK];

@@ -1,20 +1,58 @@
 //! What every tensor tells of itself.
 
 use super::Dims;
+use core::alloc::Layout;
 use core::ops::Range;
 
 /// What validation may ask of a tensor of any backend.
 pub trait Describe {
     /// Shape and strides.
     fn dims(&self) -> &Dims;
+    /// Where it lies: all that the questions below need, asked once.
+    fn location(&self) -> Location<'_>;
     /// The addresses from the first byte to behind the last; empty for a tensor without data.
-    fn bytes(&self) -> Range<usize>;
+    fn bytes(&self) -> Range<usize> {
+        self.location().bytes()
+    }
     /// Bytes of an element.
-    fn element_bytes(&self) -> usize;
-    /// Whether there is memory behind it: no for one that only describes a shape.
-    fn has_data(&self) -> bool;
+    fn element_bytes(&self) -> usize {
+        self.location().element.size()
+    }
+}
+
+/// Where a tensor lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Location<'a> {
+    dims: &'a Dims,
+    address: usize,
+    element: Layout,
+}
+
+impl<'a> Location<'a> {
+    /// Elements of type `T` at an address.
+    #[inline(always)]
+    pub(crate) fn of<T>(dims: &'a Dims, address: usize) -> Location<'a> {
+        Location { dims, address, element: Layout::new::<T>() }
+    }
+
+    /// The addresses from the first byte to behind the last; empty without data.
+    #[inline]
+    pub fn bytes(&self) -> Range<usize> {
+        let length = if self.has_data() { self.dims.extent() * self.element.size() } else { 0 };
+        self.address..self.address + length
+    }
+
+    /// Whether there is memory behind it: no for a tensor that only describes a shape.
+    #[inline]
+    pub fn has_data(&self) -> bool {
+        self.address != 0
+    }
+
     /// Whether the address suits the dtype.
-    fn is_aligned(&self) -> bool;
+    #[inline]
+    pub fn is_aligned(&self) -> bool {
+        self.address & (self.element.align() - 1) == 0
+    }
 }
 
 /// Describes a tensor with the fields `data` and `dims`.
@@ -31,19 +69,8 @@ macro_rules! describe {
             fn dims(&self) -> &$crate::tensor::Dims {
                 &self.dims
             }
-            fn bytes(&self) -> core::ops::Range<usize> {
-                let start = self.data as usize;
-                let length = if self.has_data() { self.dims.extent() * size_of::<T>() } else { 0 };
-                start..start + length
-            }
-            fn element_bytes(&self) -> usize {
-                size_of::<T>()
-            }
-            fn has_data(&self) -> bool {
-                !self.data.is_null()
-            }
-            fn is_aligned(&self) -> bool {
-                self.data as usize % align_of::<T>() == 0
+            fn location(&self) -> $crate::tensor::Location<'_> {
+                $crate::tensor::Location::of::<T>(&self.dims, self.data as usize)
             }
         }
     };

@@ -24,6 +24,8 @@ pub struct Dims {
     pub(super) shape: [usize; MAX_RANK],
     /// 0 behind the last dimension.
     pub(super) strides: [usize; MAX_RANK],
+    /// From the first element to the last: asked more than once in every call.
+    extent: usize,
 }
 
 /// A number of dimensions. The values that it does not have tell an absent tensor: that takes no room of its own.
@@ -48,7 +50,7 @@ impl Dims {
     /// ```
     /// assert_eq!(tilekern::Dims::SCALAR.elements(), 1);
     /// ```
-    pub const SCALAR: Dims = Dims { rank: Rank::Zero, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+    pub const SCALAR: Dims = Dims { rank: Rank::Zero, shape: [1; MAX_RANK], strides: [0; MAX_RANK], extent: 1 };
 
     /// Row-major, without gaps.
     #[inline(always)]
@@ -73,15 +75,22 @@ impl Dims {
             empty |= shape[i] == 0;
             next = next.checked_mul(shape[i].max(1)).ok_or_else(too_large)?;
         }
-        if !empty && next > LARGEST { Err(too_large()) } else { Ok(Dims::new(shape, strides)) }
+        let extent = if empty { 0 } else { next };
+        if extent > LARGEST { Err(too_large()) } else { Ok(Dims::padded(shape, strides, extent)) }
     }
 
     /// Of what is known to fit in memory.
     #[inline(always)]
     pub(super) fn new<const R: usize>(shape: [usize; R], strides: [usize; R]) -> Dims {
+        let reach: usize = shape.iter().zip(strides).map(|(n, stride)| n.saturating_sub(1) * stride).sum();
+        Dims::padded(shape, strides, if shape.contains(&0) { 0 } else { 1 + reach })
+    }
+
+    #[inline(always)]
+    fn padded<const R: usize>(shape: [usize; R], strides: [usize; R], extent: usize) -> Dims {
         // Each number on its own: assembled in an array first, they would be copied from there.
         let padded = |of: [usize; R], fill| [0, 1, 2, 3, 4].map(|i| if i < R { of[i] } else { fill });
-        Dims { rank: Rank::ALL[R], shape: padded(shape, 1), strides: padded(strides, 0) }
+        Dims { rank: Rank::ALL[R], shape: padded(shape, 1), strides: padded(strides, 0), extent }
     }
 
     /// Any strides. What they address must fit in `usize` bytes, at 8 bytes an element.
@@ -91,7 +100,7 @@ impl Dims {
         if strides.len() != n {
             return Err(Error::invalid("strides", n, strides.len()));
         }
-        let mut dims = Dims { rank, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+        let mut dims = Dims { rank, ..Dims::SCALAR };
         dims.shape[..n].copy_from_slice(shape);
         dims.strides[..n].copy_from_slice(strides);
         let (mut elements, mut extent) = (1usize, 1usize);
@@ -100,8 +109,8 @@ impl Dims {
             let reach = n.saturating_sub(1).checked_mul(stride).ok_or_else(too_large)?;
             extent = extent.checked_add(reach).ok_or_else(too_large)?;
         }
-        let extent = if elements == 0 { 0 } else { extent };
-        if elements.max(extent) > LARGEST { Err(too_large()) } else { Ok(dims) }
+        dims.extent = if elements == 0 { 0 } else { extent };
+        if elements.max(dims.extent) > LARGEST { Err(too_large()) } else { Ok(dims) }
     }
 
     /// The size of each dimension.
@@ -131,10 +140,7 @@ impl Dims {
     /// Elements of memory from the first to the last, both included.
     #[inline]
     pub fn extent(&self) -> usize {
-        if self.elements() == 0 {
-            return 0;
-        }
-        1 + self.shape.iter().zip(&self.strides).map(|(n, stride)| (n - 1) * stride).sum::<usize>()
+        self.extent
     }
 
     /// Row-major without gaps.
