@@ -91,7 +91,7 @@ impl Setting {
                 scratch = Scratch::new(layout);
             }
             let start = Instant::now();
-            self.host.run(black_box(call), &mut scratch).unwrap();
+            self.host.run_mut(black_box(&mut call), &mut scratch).unwrap();
             times.push(start.elapsed().as_secs_f64());
             let chosen: f32 = row[token[0] as usize].as_();
             assert!(chosen > f32::NEG_INFINITY && (case.choice != Choice::Best || chosen == top));

@@ -76,7 +76,7 @@ fn main() {
                     TensorMut::new([1], &mut token).unwrap(),
                 );
                 call.q = with_q.then(|| Noise::Exponential(Tensor::new([1, v], &q).unwrap()));
-                host.run(black_box(call), &mut scratch).unwrap();
+                host.run_mut(black_box(&mut call), &mut scratch).unwrap();
             }
             times[0].push(start.elapsed().as_secs_f64() / f64::from(batch));
             fill(&mut row, next.iter().copied());

@@ -40,10 +40,25 @@ pub(crate) unsafe fn size<A: Args>(name: &'static str, args: *const A) -> Result
 /// `args` is null, or a struct of the size that its first field says.
 pub(crate) unsafe fn read<A: Args>(name: &'static str, args: *const A) -> Result<A, Error> {
     // SAFETY: as promised by the caller.
+    unsafe { lend(name, args, &mut None).copied() }
+}
+
+/// `args` where it lies if it has all fields, else a copy in `room`, completed with the defaults: to copy it takes a short call a tenth
+/// of its time.
+///
+/// # Safety
+///
+/// `args` is null, or a struct of the size that its first field says, which stays as it is for `'a`.
+pub(crate) unsafe fn lend<'a, A: Args>(name: &'static str, args: *const A, room: &'a mut Option<A>) -> Result<&'a A, Error> {
+    // SAFETY: as promised by the caller.
     let size = unsafe { size(name, args)? };
-    let mut read = A::INIT;
+    if size == size_of::<A>() && args.is_aligned() {
+        // SAFETY: a whole struct lies there, and the trait says that its bytes are values.
+        return Ok(unsafe { &*args });
+    }
+    let read = room.insert(A::INIT);
     // SAFETY: the caller's struct has `size` bytes, ours `size_of::<A>()`, and the trait says that the bytes are values.
-    unsafe { core::ptr::copy_nonoverlapping(args.cast::<u8>(), (&raw mut read).cast(), size.min(size_of::<A>())) };
+    unsafe { core::ptr::copy_nonoverlapping(args.cast::<u8>(), (&raw mut *read).cast(), size.min(size_of::<A>())) };
     Ok(read)
 }
 

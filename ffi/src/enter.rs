@@ -50,13 +50,14 @@ pub(crate) trait Operation: Args {
 pub(crate) unsafe fn query<A: Operation>(context: *mut tk_context, args: *const A, bytes: *mut usize) -> i32 {
     // SAFETY: as promised by the caller.
     let body = |context: Context| unsafe {
+        let mut room = None;
         if context.is_npu()? {
             let npu = context.npu()?;
-            let args = args::read("args", args)?;
+            let args = args::lend("args", args, &mut room)?;
             return args.call_npu(Job::Query(npu, answer("bytes", bytes)?));
         }
         let host = context.host()?;
-        let args = args::read("args", args)?;
+        let args = args::lend("args", args, &mut room)?;
         args.call(Job::Query(host, answer("bytes", bytes)?))
     };
     // SAFETY: as promised by the caller.
@@ -71,12 +72,13 @@ pub(crate) unsafe fn query<A: Operation>(context: *mut tk_context, args: *const 
 pub(crate) unsafe fn run<A: Operation>(context: *mut tk_context, args: *const A, workspace: *mut c_void, bytes: usize) -> i32 {
     // SAFETY: as promised by the caller.
     let body = |context: Context| unsafe {
+        let mut room = None;
         if context.is_npu()? {
             let npu = context.npu()?;
-            return args::read("args", args)?.call_npu(Job::Run(npu, Npu::scratch(workspace, bytes)));
+            return args::lend("args", args, &mut room)?.call_npu(Job::Run(npu, Npu::scratch(workspace, bytes)));
         }
         let host = context.host()?;
-        args::read("args", args)?.call(Job::Run(host, Processor::scratch(workspace, bytes)))
+        args::lend("args", args, &mut room)?.call(Job::Run(host, Processor::scratch(workspace, bytes)))
     };
     // SAFETY: as promised by the caller.
     unsafe { enter_any(context, body) }
