@@ -20,6 +20,7 @@ mod quant_matmul;
 mod quantize_rows;
 mod rms_norm;
 mod rope_table;
+mod stages;
 mod store_kv_cache;
 mod top_k_top_p_sample;
 mod top_k_top_p_sample_v1;

@@ -1,6 +1,7 @@
 //! TopKTopPSample on the host: rows over the pool, each with a workspace of its worker.
 
 use super::Host;
+use super::stages::Stages;
 use crate::backend::Run;
 use crate::error::Error;
 use crate::ops::{Batch, Draw, TopKTopPSample};
@@ -10,7 +11,7 @@ use crate::tensor::{Describe, Staged, Tensor};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
-use tilekern_kernels::rows::{List, Middle, Noise, Sample, Stages, Workspace, list_len, workspace_maxima};
+use tilekern_kernels::rows::{self, List, Middle, Noise, Sample, Workspace, list_len, workspace_maxima};
 
 /// Bytes of what [`lists`] takes.
 pub(super) fn bytes_of_lists(v: usize) -> usize {
@@ -26,16 +27,15 @@ pub(super) fn lists<'a>(memory: &mut Pieces<'a>, v: usize) -> Workspace<'a> {
 impl<P: ParallelFor> Host<P> {
     /// The lists, and room for rows that are not contiguous.
     fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, v: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
-        fn staged<T>(tensor: Option<&impl Describe>) -> usize {
-            tensor.map_or(0, |tensor| Pieces::bytes::<T>(tensor.dims().staged()))
-        }
         let q = if let Draw::Exponential(q) = call.draw() { Some(q) } else { None };
-        let inputs = staged::<T>(Some(&call.logits)) + staged::<f32>(q);
-        let select = call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits);
-        let outputs =
-            staged::<f32>(select) + staged::<i64>(call.logits_idx.as_ref()) + staged::<f32>(call.logits_sort_masked.as_ref());
+        let stages = Stages::default()
+            .of::<T>(Some(&call.logits))
+            .of::<f32>(q)
+            .of::<f32>(call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits))
+            .of::<i64>(call.logits_idx.as_ref())
+            .of::<f32>(call.logits_sort_masked.as_ref());
         let mut plan = Plan::new();
-        let slot = plan.each(self.pool.workers(), bytes_of_lists(v) + inputs + outputs)?;
+        let slot = plan.each(self.pool.workers(), stages.beside(bytes_of_lists(v)))?;
         Ok((plan, slot))
     }
 }
@@ -50,10 +50,10 @@ struct Parameters<'a, T> {
 }
 
 impl<T: Element> Parameters<'_, T> {
-    fn stages(&self, row: usize) -> Stages {
+    fn stages(&self, row: usize) -> rows::Stages {
         let largest = self.batch.max_k.min(self.batch.vocabulary);
         let k = usize::try_from(self.top_k.first_of(row)).unwrap_or(0);
-        Stages {
+        rows::Stages {
             k: if k <= largest { k } else { 0 },
             p: self.top_p.first_of(row).as_(),
             min_p: self.min_ps.map_or(0.0, |m| m.first_of(row).as_()),
@@ -85,7 +85,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             min_ps: call.min_ps.as_ref(),
             is_logits: call.input_is_logits,
         };
-        let (rows, v) = (batch.rows, batch.vocabulary);
+        let (count, v) = (batch.rows, batch.vocabulary);
         let outputs = (
             call.logits_select_idx.as_ref().map(Column),
             call.row_status.as_ref().map(Column),
@@ -93,7 +93,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             call.logits_idx.as_ref(),
             call.logits_sort_masked.as_ref(),
         );
-        parallel::rows(&self.pool, rows, parallel::grain(v * size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
+        parallel::rows(&self.pool, count, parallel::grain(v * size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
             let mut memory = Pieces::of(memory);
             let work = lists(&mut memory, v);
             let (chosen, status, select, idx, sorted) = outputs;
@@ -103,7 +103,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
                 Draw::Argmax => Noise::None,
                 Draw::Exponential(q) => Noise::Given { q: q.row(row).staged(&mut memory), eps },
                 Draw::Seeds(q) => drawn(q, row.min(q.dims().shape()[0] - 1), v, 0),
-                Draw::Generator(pair) => drawn(pair, 0, rows * v, row * v),
+                Draw::Generator(pair) => drawn(pair, 0, count * v, row * v),
             };
             let choice = self.level.run(Sample::<T> {
                 row: logits.row(row).staged(&mut memory),

@@ -1,13 +1,14 @@
 //! TopKTopPSampleV1 on the host: rows over the pool, each with a workspace of its worker.
 
 use super::Host;
+use super::stages::Stages;
 use super::top_k_top_p_sample::{bytes_of_lists, lists};
 use crate::backend::Run;
 use crate::error::Error;
 use crate::ops::TopKTopPSampleV1;
 use crate::parallel::{self, Column, ParallelFor};
 use crate::scratch::{Pieces, Plan, WorkerSlot};
-use crate::tensor::{Describe, Staged};
+use crate::tensor::Staged;
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{MAX_K, Noise, SampleV1};
@@ -19,16 +20,12 @@ impl<P: ParallelFor> Host<P> {
         call: &TopKTopPSampleV1<'_, Self, T>,
         v: usize,
     ) -> Result<(Plan, WorkerSlot<u8>), Error> {
-        let inputs =
-            Pieces::bytes::<T>(call.logits.dims().staged()) + call.q.map_or(0, |q| Pieces::bytes::<f32>(q.dims().staged()));
-        let output = call
-            .logits_top_kp_select
-            .as_ref()
-            .filter(|_| call.is_need_logits)
-            .map_or(0, |out| Pieces::bytes::<f32>(out.dims().staged()));
+        let stages = Stages::default()
+            .of::<T>(Some(&call.logits))
+            .of::<f32>(call.q.as_ref())
+            .of::<f32>(call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits));
         let mut plan = Plan::new();
-        let keys = Pieces::bytes::<u64>(v);
-        let slot = plan.each(self.pool.workers(), bytes_of_lists(v) + keys + inputs + output)?;
+        let slot = plan.each(self.pool.workers(), stages.beside(bytes_of_lists(v) + Pieces::bytes::<u64>(v)))?;
         Ok((plan, slot))
     }
 }

@@ -122,7 +122,8 @@ pub(crate) struct Batch {
 ///   row where every entry is -inf or NaN, or every probability 0, has nothing to choose from: index 0, no entry kept, probabilities
 ///   0. `row_status` reports all this, and changes nothing by being absent.
 /// * `top_k_guess` changes no result and is not looked at.
-/// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns whose rows are not contiguous.
+/// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where that takes no
+///   more than 256 KiB, so that the answer does not depend on strides, else of those whose rows are not contiguous.
 /// * Errors: 161001 a tensor without data, one of `logits_idx` and `logits_sort_masked` without the other, `logits_select_idx`
 ///   missing without these two, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20, or an exponential `q` of
 ///   another shape than `logits`; 161002 any other shape, B or V of 0, a `q` of the other kind, `q` without a line, eps negative or

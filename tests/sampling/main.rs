@@ -11,3 +11,4 @@ mod multinomial;
 mod reference;
 mod statistics;
 mod top_k_top_p_sample_v1;
+mod workspace;
