@@ -157,7 +157,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let [rows, columns] = check::sizes("tokens", &tokens)?;
         check::attribute("tokens", rows == batch, batch, rows)?;
         check::shape("lengths", &lengths, &[batch])?;
-        check::present(&[("tokens", &tokens), ("lengths", &lengths)])?;
+        check::present(&[("tokens", tokens.location()), ("lengths", lengths.location())])?;
         let length = |row| usize::try_from(lengths.get(row)).unwrap_or(0);
         for row in 0..batch {
             check::attribute("lengths", (1..=columns).contains(&length(row)), "1 to the columns of tokens", length(row))?;
@@ -172,7 +172,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         self.check_row(row)?;
         let length = tokens.dims().elements();
         check::shape("tokens", &tokens, &[length])?;
-        check::present(&[("tokens", &tokens)])?;
+        check::present(&[("tokens", tokens.location())])?;
         self.check_prompt(length, |i| tokens.get(i))?;
         self.prefill(host, row, length, |i| tokens.get(i))
     }
@@ -271,8 +271,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     /// Gives every row its next token, `[B]`; rows that have ended give `end_id`.
     pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
         check::shape("ids", &ids, &[self.sizes.batch])?;
-        check::memory(&[("ids", &ids)], &[])?;
-        check::present(&[("ids", &ids)])?;
+        check::memory(&[("ids", ids.location())], &[])?;
+        check::present(&[("ids", ids.location())])?;
         let (mut ids, end_id) = (ids, self.end_id);
         let mut ids = ids.row_mut(0);
         (0..self.sizes.batch).for_each(|row| ids.set(row, end_id));
@@ -355,8 +355,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let (batch, columns) = (self.sizes.batch, self.sizes.max_new);
         check::shape("ids", &ids, &[batch, columns])?;
         check::shape("lengths", &lengths, &[batch])?;
-        check::memory(&[("ids", &ids), ("lengths", &lengths)], &[])?;
-        check::present(&[("ids", &ids), ("lengths", &lengths)])?;
+        check::memory(&[("ids", ids.location()), ("lengths", lengths.location())], &[])?;
+        check::present(&[("ids", ids.location()), ("lengths", lengths.location())])?;
         let (mut ids, mut lengths) = (ids, lengths);
         for row in 0..batch {
             let count = self.count[row];

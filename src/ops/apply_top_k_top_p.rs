@@ -76,13 +76,13 @@ impl<'a, B: Backend, T> ApplyTopKTopP<'a, B, T> {
     }
 
     fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut inputs: [Arg<'_>; 3] = [("logits", &self.logits); 3];
+        let mut inputs: [Arg<'_>; 3] = [("logits", self.logits.location()); 3];
         if let Some(p) = &self.p {
-            inputs[1] = ("p", p);
+            inputs[1] = ("p", p.location());
         }
         if let Some(k) = &self.k {
-            inputs[2] = ("k", k);
+            inputs[2] = ("k", k.location());
         }
-        test(&[("out", &self.out)], &inputs)
+        test(&[("out", self.out.location())], &inputs)
     }
 }

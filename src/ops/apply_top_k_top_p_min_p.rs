@@ -3,6 +3,7 @@
 use super::check::{self, Arg};
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::tensor::Describe;
 
 /// Keeps of every row of descending probabilities what top-k, top-p and min-p leave, and makes the others 0.
 ///
@@ -69,11 +70,11 @@ impl<'a, B: Backend, T> ApplyTopKTopPMinP<'a, B, T> {
     }
 
     fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let outputs: [Arg<'_>; 1] = [("sampled_res", &self.sampled_res)];
-        let inputs: [Arg<'_>; 3] = [("probs", &self.probs), ("k", &self.k), ("p", &self.p)];
+        let outputs: [Arg<'_>; 1] = [("sampled_res", self.sampled_res.location())];
+        let inputs: [Arg<'_>; 3] = [("probs", self.probs.location()), ("k", self.k.location()), ("p", self.p.location())];
         match &self.min_p {
             None => test(&outputs, &inputs),
-            Some(min_p) => test(&outputs, &[inputs[0], inputs[1], inputs[2], ("min_p", min_p)]),
+            Some(min_p) => test(&outputs, &[inputs[0], inputs[1], inputs[2], ("min_p", min_p.location())]),
         }
     }
 }

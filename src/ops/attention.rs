@@ -91,14 +91,14 @@ impl<'a, B: Backend, K> Attention<'a, B, K> {
         check::shape("output", &self.output, &[batch, heads, tokens, width])?;
         check::attribute("query", tokens <= positions, "at most as many tokens as the cache has positions", tokens)?;
         check::attribute("scale", self.scale.is_finite(), "a finite number", self.scale)?;
-        let (output, query) = (("output", &self.output as &dyn Describe), ("query", &self.query as &dyn Describe));
-        let caches = [("key_cache", &self.key_cache as &dyn Describe), ("value_cache", &self.value_cache)];
-        let start = ("start_pos", &self.start_pos as &dyn Describe);
+        let (output, query) = (("output", self.output.location()), ("query", self.query.location()));
+        let caches = [("key_cache", self.key_cache.location()), ("value_cache", self.value_cache.location())];
+        let start = ("start_pos", self.start_pos.location());
         match &self.mask {
             None => check::memory(&[output], &[query, caches[0], caches[1], start])?,
             Some(mask) => {
                 check::shape("mask", mask, &[tokens, positions])?;
-                check::memory(&[output], &[query, caches[0], caches[1], start, ("mask", mask)])?;
+                check::memory(&[output], &[query, caches[0], caches[1], start, ("mask", mask.location())])?;
             }
         }
         Ok(Heads { batch, heads, kv_heads, tokens, width, positions })
@@ -107,13 +107,13 @@ impl<'a, B: Backend, K> Attention<'a, B, K> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("query", &self.query),
-            ("key_cache", &self.key_cache),
-            ("value_cache", &self.value_cache),
-            ("start_pos", &self.start_pos),
-            ("output", &self.output),
+            ("query", self.query.location()),
+            ("key_cache", self.key_cache.location()),
+            ("value_cache", self.value_cache.location()),
+            ("start_pos", self.start_pos.location()),
+            ("output", self.output.location()),
         ])?;
-        self.mask.as_ref().map_or(Ok(()), |mask| check::present(&[("mask", mask)]))
+        self.mask.as_ref().map_or(Ok(()), |mask| check::present(&[("mask", mask.location())]))
     }
 
     /// The factor of the dot products.

@@ -4,7 +4,7 @@ use crate::error::{Error, Value};
 use crate::tensor::{Describe, Dims, Location};
 
 /// An argument, with the name of its field.
-pub(crate) type Arg<'a> = (&'static str, &'a dyn Describe);
+pub(crate) type Arg<'a> = (&'static str, Location<'a>);
 
 /// The sizes of a tensor of rank `R`, none of them 0 but the first.
 pub(crate) fn sizes<const R: usize>(name: &'static str, tensor: &(impl Describe + ?Sized)) -> Result<[usize; R], Error> {
@@ -65,38 +65,38 @@ pub(crate) fn memory_of(data: bool) -> impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Re
 
 /// Every tensor with elements has data, and its address suits its dtype: asked by a run, not by a query.
 pub(crate) fn present(arguments: &[Arg<'_>]) -> Result<(), Error> {
-    for &(name, tensor) in arguments {
-        let location = aligned((name, tensor))?;
-        if !location.has_data() && tensor.dims().elements() > 0 {
+    for &(name, location) in arguments {
+        aligned((name, location))?;
+        if !location.has_data() && location.dims().elements() > 0 {
             return Err(Error::null(name));
         }
     }
     Ok(())
 }
 
-fn aligned((name, tensor): Arg<'_>) -> Result<Location<'_>, Error> {
-    let location = tensor.location();
+fn aligned((name, location): Arg<'_>) -> Result<(), Error> {
     let wrong = || Error::invalid(name, "an address aligned to its dtype", "a misaligned one");
-    if location.is_aligned() { Ok(location) } else { Err(wrong()) }
+    if location.is_aligned() { Ok(()) } else { Err(wrong()) }
 }
 
-/// [`memory`], and whether all have data. Every tensor is asked once where there is one output: this is most of what is asked of a call.
+/// [`memory`], and whether all have data. Every tensor is looked at once where there is one output: this is much of what is asked of a
+/// call.
 fn located(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<bool, Error> {
     let mut all_have_data = true;
-    for (i, &output) in outputs.iter().enumerate() {
-        let own = aligned(output)?;
-        all_have_data &= own.has_data();
-        let (own, dims) = (own.bytes(), output.1.dims());
+    for (i, &(name, output)) in outputs.iter().enumerate() {
+        aligned((name, output))?;
+        all_have_data &= output.has_data();
+        let (own, dims) = (output.bytes(), output.dims());
         if !dims.is_contiguous() && overlaps_itself(dims) {
-            return Err(Error::invalid(output.0, "elements that do not overlap", Value::shape(dims.strides())));
+            return Err(Error::invalid(name, "elements that do not overlap", Value::shape(dims.strides())));
         }
         for others in [&outputs[i + 1..], inputs] {
-            for &other in others {
-                let location = aligned(other)?;
+            for &(other, location) in others {
+                aligned((other, location))?;
                 all_have_data &= location.has_data();
                 let bytes = location.bytes();
-                if own.start.max(bytes.start) < own.end.min(bytes.end) && !are_slices(output.1, other.1) {
-                    return Err(Error::invalid(output.0, "memory of its own", Value::Text(other.0)));
+                if own.start.max(bytes.start) < own.end.min(bytes.end) && !are_slices(output, location) {
+                    return Err(Error::invalid(name, "memory of its own", Value::Text(other)));
                 }
             }
         }
@@ -128,8 +128,8 @@ fn overlaps_itself(dims: &Dims) -> bool {
 
 /// Whether two tensors whose byte ranges meet are rows of one pitch with disjoint columns: slices of one buffer.
 #[cold]
-fn are_slices(a: &dyn Describe, b: &dyn Describe) -> bool {
-    let outer = |t: &dyn Describe| {
+fn are_slices(a: Location<'_>, b: Location<'_>) -> bool {
+    let outer = |t: Location<'_>| {
         let d = t.dims();
         let rank = d.rank();
         let strides = (rank >= 2 && d.strides()[rank - 1] == 1).then(|| &d.strides()[..rank - 1]);

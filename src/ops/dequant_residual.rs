@@ -4,6 +4,7 @@ use super::check;
 use super::rms_norm::Rows;
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::tensor::Describe;
 
 /// `output = input * input_scale * weight_scale + residual`.
 ///
@@ -67,12 +68,12 @@ impl<'a, B: Backend, T> DequantResidual<'a, B, T> {
         check::shape("residual", &self.residual, &[rows, columns])?;
         check::shape("output", &self.output, &[rows, columns])?;
         check::memory(
-            &[("output", &self.output)],
+            &[("output", self.output.location())],
             &[
-                ("input", &self.input),
-                ("input_scale", &self.input_scale),
-                ("weight_scale", &self.weight_scale),
-                ("residual", &self.residual),
+                ("input", self.input.location()),
+                ("input_scale", self.input_scale.location()),
+                ("weight_scale", self.weight_scale.location()),
+                ("residual", self.residual.location()),
             ],
         )?;
         Ok(Rows { rows, columns })
@@ -81,11 +82,11 @@ impl<'a, B: Backend, T> DequantResidual<'a, B, T> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("input", &self.input),
-            ("input_scale", &self.input_scale),
-            ("weight_scale", &self.weight_scale),
-            ("residual", &self.residual),
-            ("output", &self.output),
+            ("input", self.input.location()),
+            ("input_scale", self.input_scale.location()),
+            ("weight_scale", self.weight_scale.location()),
+            ("residual", self.residual.location()),
+            ("output", self.output.location()),
         ])
     }
 }
@@ -175,13 +176,17 @@ impl<'a, B: Backend, T> DequantResidualRmsNormQuant<'a, B, T> {
         check::shape("output_scale", &self.output_scale, &[rows])?;
         check::shape("hidden", &self.hidden, &[rows, columns])?;
         check::memory(
-            &[("output", &self.output), ("output_scale", &self.output_scale), ("hidden", &self.hidden)],
             &[
-                ("input", &self.input),
-                ("input_scale", &self.input_scale),
-                ("weight_scale", &self.weight_scale),
-                ("residual", &self.residual),
-                ("gamma", &self.gamma),
+                ("output", self.output.location()),
+                ("output_scale", self.output_scale.location()),
+                ("hidden", self.hidden.location()),
+            ],
+            &[
+                ("input", self.input.location()),
+                ("input_scale", self.input_scale.location()),
+                ("weight_scale", self.weight_scale.location()),
+                ("residual", self.residual.location()),
+                ("gamma", self.gamma.location()),
             ],
         )?;
         Ok(Rows { rows, columns })
@@ -190,14 +195,14 @@ impl<'a, B: Backend, T> DequantResidualRmsNormQuant<'a, B, T> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("input", &self.input),
-            ("input_scale", &self.input_scale),
-            ("weight_scale", &self.weight_scale),
-            ("residual", &self.residual),
-            ("gamma", &self.gamma),
-            ("output", &self.output),
-            ("output_scale", &self.output_scale),
-            ("hidden", &self.hidden),
+            ("input", self.input.location()),
+            ("input_scale", self.input_scale.location()),
+            ("weight_scale", self.weight_scale.location()),
+            ("residual", self.residual.location()),
+            ("gamma", self.gamma.location()),
+            ("output", self.output.location()),
+            ("output_scale", self.output_scale.location()),
+            ("hidden", self.hidden.location()),
         ])
     }
 }

@@ -4,6 +4,7 @@ use super::check;
 use super::rms_norm::Rows;
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::tensor::Describe;
 
 /// SwiGLU of two products, each row quantised to int8: with `a = w1 * input_scale * w1_scale` and `b = w3 * input_scale * w3_scale`,
 /// `y = a / (1 + exp(-a)) * b`, `output_scale = max |y| / 127`, `output = rne(y / output_scale)`.
@@ -81,13 +82,13 @@ impl<'a, B: Backend> DequantSwigluQuant<'a, B> {
         check::shape("output", &self.output, &[rows, columns])?;
         check::shape("output_scale", &self.output_scale, &[rows])?;
         check::memory(
-            &[("output", &self.output), ("output_scale", &self.output_scale)],
+            &[("output", self.output.location()), ("output_scale", self.output_scale.location())],
             &[
-                ("w1", &self.w1),
-                ("w3", &self.w3),
-                ("input_scale", &self.input_scale),
-                ("w1_scale", &self.w1_scale),
-                ("w3_scale", &self.w3_scale),
+                ("w1", self.w1.location()),
+                ("w3", self.w3.location()),
+                ("input_scale", self.input_scale.location()),
+                ("w1_scale", self.w1_scale.location()),
+                ("w3_scale", self.w3_scale.location()),
             ],
         )?;
         Ok(Rows { rows, columns })
@@ -96,13 +97,13 @@ impl<'a, B: Backend> DequantSwigluQuant<'a, B> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("w1", &self.w1),
-            ("w3", &self.w3),
-            ("input_scale", &self.input_scale),
-            ("w1_scale", &self.w1_scale),
-            ("w3_scale", &self.w3_scale),
-            ("output", &self.output),
-            ("output_scale", &self.output_scale),
+            ("w1", self.w1.location()),
+            ("w3", self.w3.location()),
+            ("input_scale", self.input_scale.location()),
+            ("w1_scale", self.w1_scale.location()),
+            ("w3_scale", self.w3_scale.location()),
+            ("output", self.output.location()),
+            ("output_scale", self.output_scale.location()),
         ])
     }
 }

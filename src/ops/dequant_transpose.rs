@@ -64,8 +64,12 @@ impl<'a, B: Backend> DequantTranspose<'a, B> {
         check::shape("input_scale", &self.input_scale, &[d.batch, d.tokens])?;
         check::shape("weight_scale", &self.weight_scale, &[d.columns])?;
         check::memory(
-            &[("output", &self.output)],
-            &[("input", &self.input), ("input_scale", &self.input_scale), ("weight_scale", &self.weight_scale)],
+            &[("output", self.output.location())],
+            &[
+                ("input", self.input.location()),
+                ("input_scale", self.input_scale.location()),
+                ("weight_scale", self.weight_scale.location()),
+            ],
         )?;
         Ok(d)
     }
@@ -73,10 +77,10 @@ impl<'a, B: Backend> DequantTranspose<'a, B> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("input", &self.input),
-            ("input_scale", &self.input_scale),
-            ("weight_scale", &self.weight_scale),
-            ("output", &self.output),
+            ("input", self.input.location()),
+            ("input_scale", self.input_scale.location()),
+            ("weight_scale", self.weight_scale.location()),
+            ("output", self.output.location()),
         ])
     }
 }
@@ -153,13 +157,13 @@ impl<'a, B: Backend> DequantRopeTranspose<'a, B> {
         check::shape("freqs", &self.freqs, &[positions, d.size])?;
         check::shape("start_pos", &self.start_pos, &[d.batch])?;
         check::memory(
-            &[("output", &self.output)],
+            &[("output", self.output.location())],
             &[
-                ("input", &self.input),
-                ("input_scale", &self.input_scale),
-                ("weight_scale", &self.weight_scale),
-                ("freqs", &self.freqs),
-                ("start_pos", &self.start_pos),
+                ("input", self.input.location()),
+                ("input_scale", self.input_scale.location()),
+                ("weight_scale", self.weight_scale.location()),
+                ("freqs", self.freqs.location()),
+                ("start_pos", self.start_pos.location()),
             ],
         )?;
         Ok(d)
@@ -168,12 +172,12 @@ impl<'a, B: Backend> DequantRopeTranspose<'a, B> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("input", &self.input),
-            ("input_scale", &self.input_scale),
-            ("weight_scale", &self.weight_scale),
-            ("freqs", &self.freqs),
-            ("start_pos", &self.start_pos),
-            ("output", &self.output),
+            ("input", self.input.location()),
+            ("input_scale", self.input_scale.location()),
+            ("weight_scale", self.weight_scale.location()),
+            ("freqs", self.freqs.location()),
+            ("start_pos", self.start_pos.location()),
+            ("output", self.output.location()),
         ])
     }
 

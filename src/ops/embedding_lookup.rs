@@ -3,6 +3,7 @@
 use super::check;
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::tensor::Describe;
 
 /// The sizes of a lookup.
 #[derive(Clone, Copy)]
@@ -62,12 +63,12 @@ impl<'a, B: Backend, T> EmbeddingLookup<'a, B, T> {
         let [vocabulary, columns] = check::filled("table", &self.table)?;
         check::attribute("scale", (self.scale as f32).is_finite(), "a finite f32", self.scale)?;
         check::shape("output", &self.output, &[batch, tokens, columns])?;
-        check::memory(&[("output", &self.output)], &[("ids", &self.ids), ("table", &self.table)])?;
+        check::memory(&[("output", self.output.location())], &[("ids", self.ids.location()), ("table", self.table.location())])?;
         Ok(LookupSizes { rows: batch * tokens, vocabulary, columns })
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("ids", &self.ids), ("table", &self.table), ("output", &self.output)])
+        check::present(&[("ids", self.ids.location()), ("table", self.table.location()), ("output", self.output.location())])
     }
 }

@@ -61,11 +61,11 @@ impl<'a, B: Backend, T> Exponential<'a, B, T> {
         if shape.iter().skip(1).any(|&n| n == 0) {
             return Err(Error::invalid("out", "no dimension of 0", Value::shape(shape)));
         }
-        check::memory(&[("out", &self.out)], &[])
+        check::memory(&[("out", self.out.location())], &[])
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("out", &self.out)])
+        check::present(&[("out", self.out.location())])
     }
 }

@@ -248,22 +248,25 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
     }
 
     fn with_arguments(&self, test: impl FnOnce(&[check::Arg<'_>], &[check::Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut outputs: [check::Arg<'_>; 3] =
-            [("output", &self.output), ("output_scale", &self.output_scale), ("output_scale", &self.output_scale)];
-        let mut inputs: [check::Arg<'_>; 7] = [("x", &self.x); 7];
-        inputs[1] = ("weight", self.weight.describe());
-        inputs[2] = ("weight_scale", self.weight_scale.describe());
-        inputs[3] = ("x_scale", &self.x_scale);
-        inputs[4] = ("group_list", &self.group_list);
+        let mut outputs: [check::Arg<'_>; 3] = [
+            ("output", self.output.location()),
+            ("output_scale", self.output_scale.location()),
+            ("output_scale", self.output_scale.location()),
+        ];
+        let mut inputs: [check::Arg<'_>; 7] = [("x", self.x.location()); 7];
+        inputs[1] = ("weight", self.weight.describe().location());
+        inputs[2] = ("weight_scale", self.weight_scale.describe().location());
+        inputs[3] = ("x_scale", self.x_scale.location());
+        inputs[4] = ("group_list", self.group_list.location());
         if let Some(bias) = &self.bias {
-            inputs[5] = ("bias", bias.describe());
+            inputs[5] = ("bias", bias.describe().location());
         }
         if let Some(offset) = &self.offset {
-            inputs[6] = ("offset", offset);
+            inputs[6] = ("offset", offset.location());
         }
         let count = match &self.output_offset {
             Some(offset) => {
-                outputs[2] = ("output_offset", offset);
+                outputs[2] = ("output_offset", offset.location());
                 3
             }
             None => 2,

@@ -147,12 +147,12 @@ impl<'a, B: Backend, T> Multinomial<'a, B, T> {
         check::attribute("num_samples", samples > 0, "at least 1", samples)?;
         check::attribute("num_samples", self.replacement || samples <= categories, "at most C without replacement", samples)?;
         check::attribute("probs", categories <= MAX_CATEGORIES, "at most 2^24 columns", categories)?;
-        check::memory(&[("out", &self.out)], &[("probs", &self.probs)])?;
+        check::memory(&[("out", self.out.location())], &[("probs", self.probs.location())])?;
         Ok((rows * categories > 0).then_some(Draws { rows, categories, samples }))
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("probs", &self.probs), ("out", &self.out)])
+        check::present(&[("probs", self.probs.location()), ("out", self.out.location())])
     }
 }

@@ -123,19 +123,22 @@ impl<'a, B: Backend> PackWeight<'a, B> {
         match &self.weight_scale {
             Some(scale) if self.weight.is_float() => {
                 check::shape("weight_scale", scale, &[d.experts.unwrap_or(1), d.n][usize::from(d.experts.is_none())..])?;
-                check::memory(&[("packed", &self.packed), ("weight_scale", scale)], &[("weight", view)])?;
+                check::memory(
+                    &[("packed", self.packed.location()), ("weight_scale", scale.location())],
+                    &[("weight", view.location())],
+                )?;
             }
             None if self.weight.is_float() => return Err(Error::null("weight_scale")),
-            _ => check::memory(&[("packed", &self.packed)], &[("weight", view)])?,
+            _ => check::memory(&[("packed", self.packed.location())], &[("weight", view.location())])?,
         }
         Ok(d)
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("weight", self.weight.describe()), ("packed", &self.packed)])?;
+        check::present(&[("weight", self.weight.describe().location()), ("packed", self.packed.location())])?;
         match &self.weight_scale {
-            Some(scale) if self.weight.is_float() => check::present(&[("weight_scale", scale)]),
+            Some(scale) if self.weight.is_float() => check::present(&[("weight_scale", scale.location())]),
             _ => Ok(()),
         }
     }

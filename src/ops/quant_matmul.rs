@@ -152,37 +152,37 @@ impl<'a, B: Backend> QuantMatmul<'a, B> {
         check::attribute("out", rows == m, m, rows)?;
         weight("weight", &self.weight, self.weight_format, WeightSizes { experts: None, k, n })?;
         let raw = matches!(self.out, Product::I32(_));
-        let mut inputs: [check::Arg<'_>; 5] = [("x", &self.x); 5];
-        inputs[1] = ("weight", &self.weight);
+        let mut inputs: [check::Arg<'_>; 5] = [("x", self.x.location()); 5];
+        inputs[1] = ("weight", self.weight.location());
         if let Some(scale) = &self.weight_scale {
             check::shape("weight_scale", scale.describe(), &[n])?;
-            inputs[2] = ("weight_scale", scale.describe());
+            inputs[2] = ("weight_scale", scale.describe().location());
         }
         if let Some(scale) = &self.x_scale {
             check::shape("x_scale", scale, &[m])?;
-            inputs[3] = ("x_scale", scale);
+            inputs[3] = ("x_scale", scale.location());
         }
         if let Some(bias) = &self.bias {
             check::shape("bias", bias.describe(), &[n])?;
-            inputs[4] = ("bias", bias.describe());
+            inputs[4] = ("bias", bias.describe().location());
         }
         let scaled = self.weight_scale.is_some() || self.x_scale.is_some() || matches!(self.bias, Some(Bias::F32(_)));
         check::attribute("out", !(raw && scaled), "a float dtype with scales or an f32 bias", "i32")?;
-        check::memory(&[("out", out)], &inputs)?;
+        check::memory(&[("out", out.location())], &inputs)?;
         Ok(Product3 { m, k, n })
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("x", &self.x), ("weight", &self.weight), ("out", self.out.describe())])?;
+        check::present(&[("x", self.x.location()), ("weight", self.weight.location()), ("out", self.out.describe().location())])?;
         if let Some(scale) = &self.weight_scale {
-            check::present(&[("weight_scale", scale.describe())])?;
+            check::present(&[("weight_scale", scale.describe().location())])?;
         }
         if let Some(scale) = &self.x_scale {
-            check::present(&[("x_scale", scale)])?;
+            check::present(&[("x_scale", scale.location())])?;
         }
         match &self.bias {
-            Some(bias) => check::present(&[("bias", bias.describe())]),
+            Some(bias) => check::present(&[("bias", bias.describe().location())]),
             None => Ok(()),
         }
     }

@@ -76,12 +76,19 @@ impl<'a, B: Backend, T> QuantizeRows<'a, B, T> {
             _ => return Err(Error::invalid("input", "a rank of 2 or 4", Value::shape(shape))),
         };
         check::shape("output_scale", &self.output_scale, &[sizes.rows])?;
-        check::memory(&[("output", &self.output), ("output_scale", &self.output_scale)], &[("input", &self.input)])?;
+        check::memory(
+            &[("output", self.output.location()), ("output_scale", self.output_scale.location())],
+            &[("input", self.input.location())],
+        )?;
         Ok(sizes)
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("input", &self.input), ("output", &self.output), ("output_scale", &self.output_scale)])
+        check::present(&[
+            ("input", self.input.location()),
+            ("output", self.output.location()),
+            ("output_scale", self.output_scale.location()),
+        ])
     }
 }

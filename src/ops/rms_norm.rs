@@ -3,6 +3,7 @@
 use super::check;
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::tensor::Describe;
 
 /// A matrix by its rows.
 #[derive(Clone, Copy)]
@@ -56,13 +57,16 @@ impl<'a, B: Backend, T> RmsNorm<'a, B, T> {
         check::shape("gamma", &self.gamma, &[columns])?;
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         check::shape("output", &self.output, &[rows, columns])?;
-        check::memory(&[("output", &self.output)], &[("input", &self.input), ("gamma", &self.gamma)])?;
+        check::memory(
+            &[("output", self.output.location())],
+            &[("input", self.input.location()), ("gamma", self.gamma.location())],
+        )?;
         Ok(Rows { rows, columns })
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("input", &self.input), ("gamma", &self.gamma), ("output", &self.output)])
+        check::present(&[("input", self.input.location()), ("gamma", self.gamma.location()), ("output", self.output.location())])
     }
 }
 
@@ -127,8 +131,8 @@ impl<'a, B: Backend, T> RmsNormQuant<'a, B, T> {
         check::shape("output", &self.output, &[rows, columns])?;
         check::shape("output_scale", &self.output_scale, &[rows])?;
         check::memory(
-            &[("output", &self.output), ("output_scale", &self.output_scale)],
-            &[("input", &self.input), ("gamma", &self.gamma)],
+            &[("output", self.output.location()), ("output_scale", self.output_scale.location())],
+            &[("input", self.input.location()), ("gamma", self.gamma.location())],
         )?;
         Ok(Rows { rows, columns })
     }
@@ -136,10 +140,10 @@ impl<'a, B: Backend, T> RmsNormQuant<'a, B, T> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("input", &self.input),
-            ("gamma", &self.gamma),
-            ("output", &self.output),
-            ("output_scale", &self.output_scale),
+            ("input", self.input.location()),
+            ("gamma", self.gamma.location()),
+            ("output", self.output.location()),
+            ("output_scale", self.output_scale.location()),
         ])
     }
 }

@@ -5,6 +5,7 @@ use super::heads::even;
 use super::rms_norm::Rows;
 use crate::backend::Backend;
 use crate::error::Error;
+use crate::tensor::Describe;
 
 /// `output[t][2i] = cos(a)`, `output[t][2i+1] = sin(a)` with the angle `a = (start + t) * theta^(-2i/D)`.
 ///
@@ -51,12 +52,12 @@ impl<'a, B: Backend> RopeTable<'a, B> {
         let last = i64::try_from(rows).ok().and_then(|rows| self.start.checked_add(rows));
         check::attribute("start", self.start >= 0 && last.is_some(), "positions from 0 to 2^63", self.start)?;
         check::attribute("theta", self.theta > 0.0 && self.theta < f64::INFINITY, "0 < theta < inf", self.theta)?;
-        check::memory(&[("output", &self.output)], &[])?;
+        check::memory(&[("output", self.output.location())], &[])?;
         Ok(Rows { rows, columns })
     }
 
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("output", &self.output)])
+        check::present(&[("output", self.output.location())])
     }
 }

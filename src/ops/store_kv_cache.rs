@@ -69,8 +69,8 @@ impl<'a, B: Backend, K> StoreKvCache<'a, B, K> {
         check::shape("key_cache", &self.key_cache, &[d.batch, d.heads, positions, d.size])?;
         check::shape("value_cache", &self.value_cache, &[d.batch, d.heads, positions, d.size])?;
         check::memory(
-            &[("key_cache", &self.key_cache), ("value_cache", &self.value_cache)],
-            &[("key", &self.key), ("value", &self.value), ("start_pos", &self.start_pos)],
+            &[("key_cache", self.key_cache.location()), ("value_cache", self.value_cache.location())],
+            &[("key", self.key.location()), ("value", self.value.location()), ("start_pos", self.start_pos.location())],
         )?;
         Ok(d)
     }
@@ -78,11 +78,11 @@ impl<'a, B: Backend, K> StoreKvCache<'a, B, K> {
     /// What `check` leaves to a run.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         check::present(&[
-            ("key", &self.key),
-            ("value", &self.value),
-            ("start_pos", &self.start_pos),
-            ("key_cache", &self.key_cache),
-            ("value_cache", &self.value_cache),
+            ("key", self.key.location()),
+            ("value", self.value.location()),
+            ("start_pos", self.start_pos.location()),
+            ("key_cache", self.key_cache.location()),
+            ("value_cache", self.value_cache.location()),
         ])
     }
 

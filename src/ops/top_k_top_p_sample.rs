@@ -296,16 +296,16 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
     /// Calls `test` with the outputs that a run writes and the inputs that it validates.
     fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
         // Every place holds something, so that the lists need no allocation; those in use come first.
-        let mut outputs: [Arg<'_>; 5] = [("logits", &self.logits); 5];
-        let mut inputs: [Arg<'_>; 6] = [("logits", &self.logits); 6];
+        let mut outputs: [Arg<'_>; 5] = [("logits", self.logits.location()); 5];
+        let mut inputs: [Arg<'_>; 6] = [("logits", self.logits.location()); 6];
         let (mut n, mut m) = (0, 3);
-        inputs[1] = ("top_k", &self.top_k);
-        inputs[2] = ("top_p", &self.top_p);
+        inputs[1] = ("top_k", self.top_k.location());
+        inputs[2] = ("top_p", self.top_p.location());
         let select = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits);
         macro_rules! list {
             ($list:ident $count:ident: $($name:literal $tensor:expr),*) => {
                 $(if let Some(tensor) = $tensor {
-                    $list[$count] = ($name, tensor);
+                    $list[$count] = ($name, tensor.location());
                     $count += 1;
                 })*
             };

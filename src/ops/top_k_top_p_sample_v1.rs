@@ -3,6 +3,7 @@
 use super::check::{self, Arg};
 use crate::backend::Backend;
 use crate::error::{Error, Status};
+use crate::tensor::Describe;
 
 /// Vocabularies beyond this are refused with 561002, as the operator's document states.
 const MAX_VOCABULARY: usize = 1 << 20;
@@ -120,19 +121,23 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
 
     /// Calls `test` with the outputs that a run writes and its inputs.
     fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut inputs: [Arg<'_>; 4] =
-            [("logits", &self.logits), ("top_k", &self.top_k), ("top_p", &self.top_p), ("top_p", &self.top_p)];
+        let mut inputs: [Arg<'_>; 4] = [
+            ("logits", self.logits.location()),
+            ("top_k", self.top_k.location()),
+            ("top_p", self.top_p.location()),
+            ("top_p", self.top_p.location()),
+        ];
         if let Some(q) = &self.q {
-            inputs[3] = ("q", q);
+            inputs[3] = ("q", q.location());
         }
-        let mut outputs: [Arg<'_>; 3] = [("logits_select_idx", &self.logits_select_idx); 3];
+        let mut outputs: [Arg<'_>; 3] = [("logits_select_idx", self.logits_select_idx.location()); 3];
         let mut n = 1;
         if let Some(select) = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits) {
-            outputs[n] = ("logits_top_kp_select", select);
+            outputs[n] = ("logits_top_kp_select", select.location());
             n += 1;
         }
         if let Some(status) = &self.row_status {
-            outputs[n] = ("row_status", status);
+            outputs[n] = ("row_status", status.location());
             n += 1;
         }
         test(&outputs[..n], &inputs)

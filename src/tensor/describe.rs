@@ -16,7 +16,7 @@ pub trait Describe {
     }
     /// Bytes of an element.
     fn element_bytes(&self) -> usize {
-        self.location().element.size()
+        self.location().element_bytes()
     }
 }
 
@@ -33,6 +33,18 @@ impl<'a> Location<'a> {
     #[inline(always)]
     pub(crate) fn of<T>(dims: &'a Dims, address: usize) -> Location<'a> {
         Location { dims, address, element: Layout::new::<T>() }
+    }
+
+    /// Shape and strides.
+    #[inline]
+    pub fn dims(&self) -> &'a Dims {
+        self.dims
+    }
+
+    /// Bytes of an element.
+    #[inline]
+    pub fn element_bytes(&self) -> usize {
+        self.element.size()
     }
 
     /// The addresses from the first byte to behind the last; empty without data.
@@ -66,9 +78,11 @@ macro_rules! describe {
         }
 
         impl<T> $crate::tensor::Describe for $tensor<'_, T> {
+            #[inline]
             fn dims(&self) -> &$crate::tensor::Dims {
                 &self.dims
             }
+            #[inline]
             fn location(&self) -> $crate::tensor::Location<'_> {
                 $crate::tensor::Location::of::<T>(&self.dims, self.data as usize)
             }
