@@ -79,8 +79,8 @@ fn aligned((name, location): Arg<'_>) -> Result<(), Error> {
     if location.is_aligned() { Ok(()) } else { Err(wrong()) }
 }
 
-/// [`memory`], and whether all have data. Every tensor is looked at once where there is one output: this is much of what is asked of a
-/// call.
+/// [`memory`] of a call, which has an output, and whether all have data. Every tensor is looked at once where there is one output: this is
+/// much of what is asked of a call.
 fn located(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<bool, Error> {
     let mut all_have_data = true;
     for (i, &(name, output)) in outputs.iter().enumerate() {
