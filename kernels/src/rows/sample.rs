@@ -15,7 +15,7 @@ use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, find, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
-use crate::dispatch::{Isa, Kernel, Level};
+use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
@@ -101,25 +101,6 @@ pub struct Choice {
 impl<T: Element> Kernel for Sample<'_, T> {
     type Output = Choice;
     const DOT: bool = false;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> Choice {
-        let mut here = self;
-        Kernel::run(&mut here, s)
-    }
-
-    fn on(self, level: Level) -> Choice {
-        let mut here = self;
-        level.run(&mut here)
-    }
-}
-
-/// A row where it is described: a copy of thirty words would be waited for.
-pub type InPlace<'a, T> = &'a mut Sample<'a, T>;
-
-impl<T: Element> Kernel for InPlace<'_, T> {
-    type Output = Choice;
-    const DOT: bool = false;
     per_element!(run_sample);
 
     #[inline(always)]
@@ -139,7 +120,7 @@ impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
     const DOT: bool = false;
 
     #[inline(always)]
-    fn run<S: Dot>(mut self, s: S) -> Choice {
+    fn run<S: Dot>(self, s: S) -> Choice {
         self.0.choose::<S, BLOCK>(s)
     }
 }
@@ -157,7 +138,7 @@ fn is_empty<T: Element>(row: &[T], summary: Summary, is_logits: bool) -> bool {
 impl<T: Element> Sample<'_, T> {
     /// The whole work.
     #[inline(always)]
-    fn choose<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
+    fn choose<S: Simd, const BLOCK: usize>(self, s: S) -> Choice {
         let keeps_one = self.stages.p <= 0.0 || self.stages.min_p >= 1.0;
         if (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none() {
             let (first, summary) = first_max(s, self.row, self.nan);
@@ -204,7 +185,7 @@ impl<T: Element> Sample<'_, T> {
 
     /// The row by way of its block maxima.
     #[inline(always)]
-    fn run_blocks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
+    fn run_blocks<S: Simd, const BLOCK: usize>(mut self, s: S) -> Choice {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
         let (found, summary) = self.scan::<S, BLOCK>(s);
         let status = self.status(summary);
