@@ -2,7 +2,7 @@
 //! elements.
 
 use super::first_max::{Summary, holds_nan};
-use super::key::{ascending_to_value, value_to_ascending};
+use super::key::{ascending_to_value, bits_of_half, value_to_ascending};
 use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;
@@ -96,7 +96,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
                 s.store(top, tops);
             }
             let last = last::<S, T, BLOCK>(s, rest, end);
-            let infinity = u16::from_le_bytes(bytemuck::cast(T::narrow(f32::INFINITY)));
+            let infinity = bits_of_half(T::narrow(f32::INFINITY));
             (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
                 #[inline(always)]
                 || s.reduce_max(s.max(last, max)),

@@ -4,9 +4,10 @@
 //! lets through too few, or more than the list takes, is given up.
 
 use super::blocks::threshold;
+use super::find::positions;
 use super::first_max::{Summary, holds_nan};
 use super::key::clean;
-use super::select::{List, look_up, positions};
+use super::select::{List, look_up};
 use super::{lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;

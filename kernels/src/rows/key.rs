@@ -3,18 +3,13 @@
 //! The high half are the bits of the value, mapped so that unsigned order is descending order; the low half is the index. Keys of a row
 //! are unique, so every way of selecting or sorting them gives the same list.
 
+use crate::element::Element;
 use crate::simd::Simd;
 
 /// What logits count as: NaN as -inf, +inf as the largest finite number.
 #[inline(always)]
 pub fn clean<S: Simd>(s: S, v: S::F32) -> S::F32 {
     s.min(s.max(v, s.splat(f32::NEG_INFINITY)), s.splat(f32::MAX))
-}
-
-/// [`clean`] for one.
-#[inline(always)]
-pub fn clean_one(x: f32) -> f32 {
-    if x > f32::NEG_INFINITY { x.min(f32::MAX) } else { f32::NEG_INFINITY }
 }
 
 /// The key of a cleaned value; -0 counts as +0.
@@ -52,4 +47,10 @@ pub fn value_to_ascending(value: f32) -> i32 {
 #[inline(always)]
 pub fn ascending_to_value(order: i32) -> f32 {
     f32::from_bits((order ^ (order >> 31 & i32::MAX)) as u32)
+}
+
+/// The bits of a number of 16 bits. Of numbers that are not negative the larger has the larger.
+#[inline(always)]
+pub fn bits_of_half<T: Element>(x: T) -> i16 {
+    i16::from_ne_bytes(bytemuck::cast(x))
 }

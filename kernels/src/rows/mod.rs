@@ -41,6 +41,8 @@ mod sort;
 
 mod survivors;
 
+mod find;
+
 mod select;
 pub use select::{List, TopK, list_len};
 

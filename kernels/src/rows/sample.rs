@@ -6,13 +6,14 @@
 
 use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, half_maxima, maxima_len};
 use super::draw::certain_draw;
+use super::find::find;
 use super::first_max::{Summary, first_max, position};
 use super::guess::candidates;
 use super::keep::{Found, Kept};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
-use super::select::{List, find, gather, top_k_bound};
+use super::select::{List, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::dispatch::{Isa, Kernel};
@@ -312,7 +313,7 @@ impl<T: Element> Sample<'_, T> {
             // As many as blocks can tell of.
             let (k, Workspace { list, maxima }) = ((self.row.len() / (4 * BLOCK)).clamp(1, 128), &mut self.work);
             let least = top_k_bound::<S, BLOCK>(s, self.row.len(), k, maxima, list);
-            let (n, at) = find::<S, T, BLOCK>(s, self.row, maxima, least, 0, list.indices, 0);
+            let (n, at) = find::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
             return certain_draw(s, self.row, max, (numbers, first), list.indices, n, (least, at * BLOCK));
         }
         certain_race_row(s, self.row, max, &self.noise)

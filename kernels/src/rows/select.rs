@@ -7,12 +7,13 @@
 //! Candidates go into a list of a fixed size, in index order. When ties fill it, it is cut to the k best, and from then on only larger
 //! elements count: an equal one further on loses by its index.
 
+use super::Span;
 use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
+use super::find::find;
 use super::first_max::Summary;
-use super::key::{ascending_to_value, clean, clean_one, value_to_ascending};
+use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
-use super::{lanes, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -96,7 +97,7 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
     n: usize,
 ) -> (usize, usize) {
-    let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list.indices, n);
+    let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list, n);
     look_up(s, row, &list.indices[n..found], &mut list.values[n..found]);
     (found, at)
 }
@@ -113,113 +114,15 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
                     // Neighbours.
                     (Some(values), Some(row)) if indices[15] as usize == first + 15 => s.store(clean(s, T::load(s, row)), values),
                     _ => {
-                        for (value, &index) in values.iter_mut().zip(indices) {
-                            *value = clean_one(row[index as usize].as_());
+                        let mut found = [T::NEG_INFINITY; 16];
+                        for (found, &index) in found.iter_mut().zip(indices) {
+                            *found = row[index as usize];
                         }
+                        let span = Span { at: 0, len: values.len() };
+                        span.store(s, clean(s, T::load(s, &found)), values);
                     }
                 }
             }
-        },
-    )
-}
-
-/// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to an even
-/// number, at least two; returns how many there are. Two at once, so that how often the loop runs is mostly foreseen.
-#[inline(always)]
-pub fn positions(mut word: u64, base: usize, to: &mut [i32]) -> usize {
-    let n = word.count_ones() as usize;
-    for to in to.as_chunks_mut::<2>().0 {
-        for to in to {
-            *to = base as i32 + word.trailing_zeros() as i32;
-            word &= word.wrapping_sub(1);
-        }
-        if word == 0 {
-            break;
-        }
-    }
-    n
-}
-
-/// A bit for each of up to 64 values that reaches `bound`. A NaN counts as -inf.
-#[inline(always)]
-fn reached<S: Simd, T: Element>(s: S, values: &[T], bound: f32) -> u64 {
-    if bound == f32::NEG_INFINITY {
-        return u64::MAX >> (64 - values.len());
-    }
-    let mut hits = 0;
-    vectors(
-        values.len(),
-        #[inline(always)]
-        |span| {
-            let v = span.load(s, values, T::NEG_INFINITY);
-            hits |= u64::from(s.mask_bits(s.le(s.splat(bound), v))) << span.at;
-        },
-    );
-    hits
-}
-
-/// Appends the indices of the values of a block that reach `bound` to the first `n`; returns how many there are then.
-#[inline(always)]
-fn append<S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: f32, indices: &mut [i32], mut n: usize) -> usize {
-    for (i, part) in block.chunks(64).enumerate() {
-        let (word, at) = (reached(s, part, bound), start + 64 * i);
-        n += match indices[n..].first_chunk_mut::<64>() {
-            Some(all) if word == u64::MAX => {
-                for (j, to) in all.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-                    s.store_i32(s.add_i32(lanes(s), s.splat_i32((at + 16 * j) as i32)), to);
-                }
-                64
-            }
-            _ => positions(word, at, &mut indices[n..]),
-        };
-    }
-    n
-}
-
-/// The indices of [`gather`].
-#[inline(never)]
-pub fn find<S: Simd, T: Element, const BLOCK: usize>(
-    s: S,
-    row: &[T],
-    maxima: &[f32],
-    bound: f32,
-    from: usize,
-    indices: &mut [i32],
-    n: usize,
-) -> (usize, usize) {
-    /// Blocks that are looked through at once: their number is in doubt, and a doubt costs more than a block.
-    const GROUP: usize = 512;
-    s.vectorize(
-        #[inline(always)]
-        || {
-            let (bound, blocks, mut n) = (bound, row.len().div_ceil(BLOCK), n);
-            let indices = &mut *indices;
-            let mut hits = [0; GROUP + 16];
-            for first in (from..blocks).step_by(GROUP) {
-                let mut found = 0;
-                vectors(
-                    GROUP.min(blocks - first),
-                    #[inline(always)]
-                    |span| {
-                        let tops = span.load(s, &maxima[first..], f32::NAN);
-                        let m = s.le(s.splat(bound), tops);
-                        let numbers = s.add_i32(lanes(s), s.splat_i32((first + span.at) as i32));
-                        found += s.compress(m, numbers, hits[found..].first_chunk_mut().expect("room"));
-                    },
-                );
-                for &block in &hits[..found] {
-                    let start = block as usize * BLOCK;
-                    if n + BLOCK + 8 > indices.len() {
-                        return (n, block as usize);
-                    }
-                    // Most blocks are whole.
-                    n = match row[start..].first_chunk::<BLOCK>() {
-                        Some(whole) => append(s, whole, start, bound, indices, n),
-                        None => append(s, &row[start..], start, bound, indices, n),
-                    };
-                }
-            }
-            (n, blocks)
         },
     )
 }
@@ -285,7 +188,8 @@ pub struct TopK<'a, T, const BLOCK: usize = 64> {
     pub k: usize,
     /// As long as [`maxima_len`] of the row.
     pub maxima: &'a mut [f32],
-    /// As long as [`list_len`] of the row, or shorter but with room for twice k as a power of two, for 32, and for k, a block and 8. The
+    /// As long as [`list_len`] of the row, or shorter but with room for twice k as a power of two, for 32, and for k, a block (64, if that is
+    /// more) and 8. The
     /// first k indices are the answer.
     pub list: List<'a>,
 }
@@ -297,7 +201,7 @@ impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> Summary {
         debug_assert!(self.maxima.len() >= maxima_len(self.row.len(), BLOCK));
-        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + BLOCK + 8));
+        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + BLOCK.max(64) + 8));
         let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.maxima, true);
         top_k::<S, T, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         summary

@@ -147,6 +147,15 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn differ(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
     /// Bit `i` is lane `i`.
     fn mask_bits(self, m: Self::Mask) -> u16;
+    /// The bits of four masks, those of the first lowest.
+    #[inline(always)]
+    fn mask_bits_64(self, m: [Self::Mask; 4]) -> u64 {
+        let mut bits = 0;
+        for (i, m) in m.into_iter().enumerate() {
+            bits |= u64::from(self.mask_bits(m)) << (16 * i);
+        }
+        bits
+    }
 
     /// The bits of each lane.
     fn bits(self, v: Self::F32) -> Self::I32;
@@ -184,6 +193,23 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
         let high = self.max_i32(self.and(a, upper), self.and(b, upper));
         let low = self.max_i32(self.shl::<16>(a), self.shl::<16>(b));
         self.or(high, self.shr::<16>(low))
+    }
+    /// Bit i: whether the i-th number of 16 bits, the lower half of a lane first, is one of `low..=high`, as signed numbers.
+    #[inline(always)]
+    fn halves_within(self, v: Self::I32, [low, high]: [i16; 2]) -> u32 {
+        let (low, high) = (self.splat_i32(i32::from(low) << 16), self.splat_i32(i32::from(high) << 16));
+        let mut bits = 0;
+        for (i, half) in [self.shl::<16>(v), self.and(v, self.splat_i32(!0xFFFF))].into_iter().enumerate() {
+            let outside = self.mask_bits(self.gt_i32(low, half)) | self.mask_bits(self.gt_i32(half, high));
+            // Every other bit.
+            let mut inside = u32::from(!outside);
+            inside = (inside | inside << 8) & 0x00FF_00FF;
+            inside = (inside | inside << 4) & 0x0F0F_0F0F;
+            inside = (inside | inside << 2) & 0x3333_3333;
+            inside = (inside | inside << 1) & 0x5555_5555;
+            bits |= inside << i;
+        }
+        bits
     }
     /// `a > b`, as signed numbers.
     fn gt_i32(self, a: Self::I32, b: Self::I32) -> Self::Mask;

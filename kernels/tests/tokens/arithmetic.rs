@@ -148,3 +148,30 @@ fn comparisons_and_selection() {
         }
     }
 }
+
+struct Four<'a>(&'a [[i32; 16]; 4]);
+
+impl Kernel for Four<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> u64 {
+        let mut masks = [s.eq_i32(s.splat_i32(0), s.splat_i32(1)); 4];
+        for i in 0..4 {
+            masks[i] = s.gt_i32(s.load_i32(&self.0[i]), s.splat_i32(5));
+        }
+        s.mask_bits_64(masks)
+    }
+}
+
+#[test]
+fn bits_of_four_masks() {
+    let mut random = Random(11);
+    for _ in 0..ROUNDS {
+        let input = [(); 4].map(|()| lanes(|_| int(&mut random) % 11));
+        let expected = (0..64).filter(|&i| input[i / 16][i % 16] > 5).fold(0, |bits, i| bits | 1u64 << i);
+        for level in levels() {
+            assert_eq!(level.run(Four(&input)), expected, "{level:?}");
+        }
+    }
+}

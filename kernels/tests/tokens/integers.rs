@@ -67,6 +67,35 @@ fn integers() {
     }
 }
 
+struct Within<'a>(&'a [i32; 16], [i16; 2]);
+
+impl Kernel for Within<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> u32 {
+        s.halves_within(s.load_i32(self.0), self.1)
+    }
+}
+
+#[test]
+fn halves_within() {
+    let mut random = Random(12);
+    for round in 0..ROUNDS {
+        let input = lanes(|_| int(&mut random));
+        let halves: Vec<i16> = input.iter().flat_map(|&v| [v as i16, (v >> 16) as i16]).collect();
+        // Bounds that are met, and the ends of all numbers.
+        let (a, b) = (halves[round % 32], halves[7]);
+        for limits in [[a.min(b), a.max(b)], [i16::MIN, a], [a, i16::MAX], [1, 0]] {
+            let expected =
+                (0..32).filter(|&i| limits[0] <= halves[i] && halves[i] <= limits[1]).fold(0, |bits, i| bits | 1u32 << i);
+            for level in levels() {
+                assert_eq!(level.run(Within(&input, limits)), expected, "{limits:?} on {level:?}");
+            }
+        }
+    }
+}
+
 struct Shifts(i32);
 
 macro_rules! shifts {

@@ -266,6 +266,20 @@ impl<const DOT: bool> Simd for Token<DOT> {
         four!(vmaxq_s16, of(a), of(b)).map(|v| hw!(vreinterpretq_s32_s16(v)))
     }
     #[inline(always)]
+    fn halves_within(self, v: I, [low, high]: [i16; 2]) -> u32 {
+        hw!({
+            let (low, high) = (vdupq_n_s16(low), vdupq_n_s16(high));
+            let weights = vld1_u8([1, 2, 4, 8, 16, 32, 64, 128].as_ptr());
+            let mut bits = [0; 4];
+            for i in 0..4 {
+                let v = vreinterpretq_s16_s32(v[i]);
+                let inside = vmovn_u16(vandq_u16(vcgeq_s16(v, low), vcleq_s16(v, high)));
+                bits[i] = vaddv_u8(vand_u8(inside, weights));
+            }
+            u32::from_le_bytes(bits)
+        })
+    }
+    #[inline(always)]
     fn gt_i32(self, a: I, b: I) -> M {
         four!(vcgtq_s32, a, b)
     }

@@ -254,6 +254,21 @@ impl Simd for Avx2 {
         let b = both!(_mm256_movemask_ps, m);
         (b[0] | (b[1] << 8)) as u16
     }
+    #[inline(always)]
+    fn mask_bits_64(self, m: [I; 4]) -> u64 {
+        hw!({
+            // Packing takes halves of registers by turns, twice.
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            let mut bits = 0;
+            for i in 0..2 {
+                let [a, b] = [m[2 * i], m[2 * i + 1]];
+                let bytes = _mm256_packs_epi16(_mm256_packs_epi32(a[0], a[1]), _mm256_packs_epi32(b[0], b[1]));
+                let bytes = _mm256_permutevar8x32_epi32(bytes, order);
+                bits |= u64::from(_mm256_movemask_epi8(bytes) as u32) << (32 * i);
+            }
+            bits
+        })
+    }
 
     #[inline(always)]
     fn bits(self, v: F) -> I {
@@ -317,6 +332,16 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn max_i16(self, a: I, b: I) -> I {
         both!(_mm256_max_epi16, a, b)
+    }
+    #[inline(always)]
+    fn halves_within(self, v: I, [low, high]: [i16; 2]) -> u32 {
+        hw!({
+            let (low, high) = ([_mm256_set1_epi16(low); 2], [_mm256_set1_epi16(high); 2]);
+            let outside = both!(_mm256_or_si256, both!(_mm256_cmpgt_epi16, low, v), both!(_mm256_cmpgt_epi16, v, high));
+            // Packing takes halves of registers by turns.
+            let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(outside[0], outside[1]));
+            !_mm256_movemask_epi8(bytes) as u32
+        })
     }
     #[inline(always)]
     fn gt_i32(self, a: I, b: I) -> I {

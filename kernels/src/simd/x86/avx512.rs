@@ -227,6 +227,14 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     fn mask_bits(self, m: __mmask16) -> u16 {
         m
     }
+    #[inline(always)]
+    fn mask_bits_64(self, m: [__mmask16; 4]) -> u64 {
+        hw!({
+            let low = _mm512_kunpackw(m[1].into(), m[0].into());
+            let high = _mm512_kunpackw(m[3].into(), m[2].into());
+            _mm512_kunpackd(high.into(), low.into())
+        })
+    }
 
     #[inline(always)]
     fn bits(self, v: __m512) -> __m512i {
@@ -288,6 +296,10 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     #[inline(always)]
     fn max_i16(self, a: __m512i, b: __m512i) -> __m512i {
         hw!(_mm512_max_epi16(a, b))
+    }
+    #[inline(always)]
+    fn halves_within(self, v: __m512i, [low, high]: [i16; 2]) -> u32 {
+        hw!(_mm512_mask_cmple_epi16_mask(_mm512_cmpge_epi16_mask(v, _mm512_set1_epi16(low)), v, _mm512_set1_epi16(high)))
     }
     #[inline(always)]
     fn gt_i32(self, a: __m512i, b: __m512i) -> __mmask16 {
