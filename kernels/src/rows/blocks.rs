@@ -1,6 +1,7 @@
 //! The maxima of fixed blocks of a row, in one pass, and what they prove: a bound that at least k maxima reach is reached by at least k
 //! elements.
 
+use super::estimate::{Estimate, Whole};
 use super::first_max::{Summary, holds_nan};
 use super::key::{ascending_to_value, bits_of_half, value_to_ascending};
 use super::vectors;
@@ -25,22 +26,75 @@ pub const fn maxima_len(n: usize, block: usize) -> usize {
 pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Summary {
     let max = s.vectorize(
         #[inline(always)]
-        || pass::<S, T, BLOCK>(s, row, maxima),
+        || {
+            pass::<S, T, BLOCK>(
+                s,
+                row,
+                maxima,
+                #[inline(always)]
+                |_, _| (),
+            )
+        },
     );
     Summary::new(max, nan && holds_nan(s, row))
 }
 
+/// [`block_maxima`], and the sum of the row by estimates; `None` where its elements are too far apart for these. For rows that take longer
+/// to read than to add up.
+#[inline(never)]
+pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    nan: bool,
+) -> Option<(Summary, Whole)> {
+    /// Vectors, evenly spread.
+    const SAMPLE: usize = 64;
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let mut center = s.splat(f32::NEG_INFINITY);
+            for part in row.chunks((row.len() / SAMPLE).max(16)) {
+                if let Some(sixteen) = part.first_chunk::<16>() {
+                    center = s.max(T::load(s, sixteen), center);
+                }
+            }
+            let estimate = Estimate::new(s.reduce_max(center))?;
+            let mut sums = [s.splat(0.0); 4];
+            let max = pass::<S, T, BLOCK>(
+                s,
+                row,
+                maxima,
+                #[inline(always)]
+                |i, v| sums[i % 4] = s.add(sums[i % 4], estimate.of(s, v)),
+            );
+            let end = &row[row.len() / (16 * BLOCK) * (16 * BLOCK)..];
+            let sum = s.reduce_add(s.add(s.add(sums[0], sums[1]), s.add(sums[2], sums[3]))) + estimate.sum(s, end);
+            let summary = Summary::new(max, nan && holds_nan(s, row));
+            Some((summary, Whole::around(estimate, sum, summary.max)?))
+        },
+    )
+}
+
+/// The maxima of the blocks, and of all. `also` gets each vector of the groups of 16 blocks, and its number in its block.
 #[inline(always)]
-fn pass<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
+fn pass<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    mut also: impl FnMut(usize, S::F32),
+) -> f32 {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let (mut max, mut each) = (s.splat(f32::NEG_INFINITY), [[0.0; 16]; 16]);
+    let (mut max, mut each) = (s.splat(f32::NEG_INFINITY), Each([[0.0; 16]; 16]));
     let (groups, (rest, end)) = groups::<T, BLOCK>(row, maxima);
     for (blocks, tops) in groups {
-        for (each, block) in each.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
+        for (each, block) in each.0.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
             let mut top = s.splat(f32::NEG_INFINITY);
-            for sixteen in block.as_chunks::<16>().0 {
+            for (i, sixteen) in block.as_chunks::<16>().0.iter().enumerate() {
+                let v = T::load(s, sixteen);
                 // NaN not counted: it is the first argument of a maximum.
-                top = s.max(T::load(s, sixteen), top);
+                top = s.max(v, top);
+                also(i, v);
             }
             s.store(top, each);
         }
@@ -68,10 +122,10 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
     let max = s.vectorize(
         #[inline(always)]
         || {
-            let (mut max, mut bits, mut each) = (s.splat(0.0), s.splat_i32(0), [[0.0; 16]; 16]);
+            let (mut max, mut bits, mut each) = (s.splat(0.0), s.splat_i32(0), Each([[0.0; 16]; 16]));
             let (groups, (rest, end)) = groups::<T, BLOCK>(row, maxima);
             for (blocks, tops) in groups {
-                for (each, block) in each.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
+                for (each, block) in each.0.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
                     let (pairs, _) = bytemuck::cast_slice::<T, u16>(block).as_chunks::<32>();
                     let mut top = s.splat_i32(i32::MIN);
                     for pairs in pairs {
@@ -140,10 +194,14 @@ fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
     s.load(&tops)
 }
 
+/// Lanes of 16 vectors, each a cache line: what is written here is read at once.
+#[repr(align(64))]
+struct Each([[f32; 16]; 16]);
+
 /// The largest lane of each of 16 vectors, by a tree of folds. The vectors are made first, one after the other, since rows are
 /// prefetched best in their order.
 #[inline(always)]
-fn fold<S: Simd>(s: S, each: &[[f32; 16]; 16], larger: impl Fn(S::F32, S::F32) -> S::F32) -> S::F32 {
+fn fold<S: Simd>(s: S, Each(each): &Each, larger: impl Fn(S::F32, S::F32) -> S::F32) -> S::F32 {
     let mut tops = [s.splat(0.0); 8];
     for i in 0..8 {
         let (a, b) = s.pairs::<8>(s.load(&each[i]), s.load(&each[i + 8]));

@@ -14,28 +14,33 @@ const HIGH: f64 = 1.0862 * 1.006;
 /// More than what the additions of an estimate can lose: 2^14 in each lane of the longest row, half an ulp each.
 const LOST: f64 = 1.2e-3;
 
-/// Sums of estimates, for a maximum.
+/// How far above what estimates are for an element can be.
+const ABOVE: f32 = 64.0;
+
+/// Estimates of `exp(x - center)`.
 #[derive(Clone, Copy)]
 pub struct Estimate {
+    center: f32,
     shift: f32,
 }
 
 impl Estimate {
-    /// For logits around `max`, if that is small enough.
-    pub fn new(max: f32) -> Option<Estimate> {
+    /// For logits around `center`, if that is small enough.
+    pub fn new(center: f32) -> Option<Estimate> {
         // 128 * 127 on top, and then one step for each 128th of an octave.
-        (max.abs() < 2e4)
-            .then(|| Estimate { shift: (f64::from(ROUND) + 16_256.0 - f64::from(max) * 128.0 * f64::from(LOG2_E)) as f32 })
+        let shift = f64::from(ROUND) + 16_256.0 - f64::from(center) * 128.0 * f64::from(LOG2_E);
+        (center.abs() < 2e4).then_some(Estimate { center, shift: shift as f32 })
     }
 
+    /// Of elements that do not exceed the center by more than 64.
     #[inline(always)]
-    fn of<S: Simd>(self, s: S, v: S::F32) -> S::F32 {
+    pub fn of<S: Simd>(self, s: S, v: S::F32) -> S::F32 {
         let steps = s.fma(v, s.splat(128.0 * LOG2_E), s.splat(self.shift));
         // What is smaller than the smallest normal number counts as that, and so does a NaN.
         s.from_bits(s.shl::<16>(s.bits(s.max(steps, s.splat(ROUND + 128.0)))))
     }
 
-    /// The sum of estimates over a part of a row, which nothing exceeds that the maximum does not.
+    /// Their sum over a part of a row.
     #[inline(never)]
     pub fn sum<S: Simd, T: Element>(self, s: S, row: &[T]) -> f32 {
         s.vectorize(
@@ -57,10 +62,34 @@ impl Estimate {
             },
         )
     }
+}
 
-    /// Bounds of the sum of all but some elements, given the sums of estimates of all and of these.
-    pub fn rest(all: f32, these: f32) -> [f64; 2] {
-        let (rest, lost) = (f64::from(all) - f64::from(these), f64::from(all) * LOST);
-        [(rest - lost).max(0.0) / HIGH, (rest + lost).max(0.0) / LOW]
+/// Estimates of all elements of a row, added up.
+#[derive(Clone, Copy)]
+pub struct Whole {
+    estimate: Estimate,
+    all: f32,
+    /// What estimates are multiples of, as a multiple of what the largest element has.
+    unit: f64,
+}
+
+impl Whole {
+    /// Around the maximum, by a pass over the row.
+    pub fn of<S: Simd, T: Element>(s: S, row: &[T], max: f32) -> Option<Whole> {
+        let estimate = Estimate::new(max)?;
+        Some(Whole { estimate, all: estimate.sum(s, row), unit: 1.0 })
+    }
+
+    /// Of estimates that were added up before the maximum was known, if it is not too far away.
+    pub fn around(estimate: Estimate, all: f32, max: f32) -> Option<Whole> {
+        let distance = f64::from(max) - f64::from(estimate.center);
+        (distance <= f64::from(ABOVE)).then(|| Whole { estimate, all, unit: libm::exp(-distance) })
+    }
+
+    /// Bounds of the sum of all elements but these, as multiples of what the largest has.
+    pub fn rest<S: Simd>(&self, s: S, these: &[f32]) -> [f64; 2] {
+        let (all, these) = (f64::from(self.all), f64::from(self.estimate.sum(s, these)));
+        let (rest, lost) = (all - these, all * LOST);
+        [(rest - lost).max(0.0) / HIGH * self.unit, (rest + lost).max(0.0) / LOW * self.unit]
     }
 }

@@ -1,6 +1,7 @@
 //! What the stages of TopKTopPSample leave of a row.
 
 use super::blocks::block_maxima;
+use super::estimate::Whole;
 use super::first_max::first_max;
 use super::mass::cut;
 use super::min_p::min_p_bound;
@@ -16,6 +17,8 @@ use crate::simd::Simd;
 pub(super) enum Found {
     /// Maxima of blocks.
     Blocks,
+    /// The same and, for a nucleus, the sum of the row.
+    Whole(Whole),
     /// Maxima of the smallest blocks.
     Small,
     /// Maxima of wide blocks, of what is above 0.
@@ -54,7 +57,7 @@ impl<T: Element> Sample<'_, T> {
             match found {
                 Found::Candidates(n) => first_sorted(s, list, n, k),
                 Found::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
-                Found::Blocks => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
+                Found::Blocks | Found::Whole(_) => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
                 Found::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
                     least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
                     _ => {
@@ -74,7 +77,7 @@ impl<T: Element> Sample<'_, T> {
                 }
                 _ => Weights::of_row(s, row, max, is_logits),
             };
-            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, weights, front, list) {
+            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima, whole: None }, weights, front, list) {
                 Nucleus::List(found) => n = found,
                 Nucleus::Above(above) => return self.flat_min_p(s, above, weights, max),
             }

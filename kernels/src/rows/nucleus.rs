@@ -7,7 +7,7 @@
 //!    lies below that p must be reached. Of such a list no more is sorted than what can be kept.
 //! 4. A row too flat for a list: see [`super::window`].
 
-use super::estimate::Estimate;
+use super::estimate::Whole;
 use super::mass::{clamp, cut};
 use super::row_sum;
 use super::select::{List, gather, top_k};
@@ -129,29 +129,31 @@ pub struct Row<'a, T> {
     pub max: f32,
     /// Of its blocks.
     pub maxima: &'a [f32],
+    /// Its sum, if that was estimated on the way.
+    pub whole: Option<Whole>,
 }
 
 impl<T: Element> Row<'_, T> {
-    /// From the 64 largest, and block maxima for what is outside: enough where few hold most.
+    /// From the 64 largest, and block maxima or an estimate for what is outside: enough where few hold most.
     #[inline(always)]
     pub fn first_front<S: Simd, const BLOCK: usize>(&self, s: S, list: &mut List<'_>) -> Option<Front> {
-        let Row { row, p, max, maxima } = *self;
+        let Row { row, p, max, maxima, whole } = *self;
         let k = row.len().min(FIRST);
         top_k::<S, T, BLOCK>(s, row, k, maxima, list);
         let (values, e) = list.weigh(s, k, &Weights::Shifted { max });
-        let outside = match k == row.len() {
-            true => 0.0,
-            false => rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max),
+        let outside = match whole {
+            _ if k == row.len() => [0.0; 2],
+            Some(whole) => whole.rest(s, values),
+            None => [0.0, rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max)],
         };
-        Front::new(e, [0.0, outside], p)
+        Front::new(e, outside, p)
     }
 
     /// From all that is near the maximum, and an estimate of what is not.
     #[inline(always)]
     pub fn second_front<S: Simd, const BLOCK: usize>(&self, s: S, list: &mut List<'_>) -> Option<Front> {
-        let Row { row, p, max, maxima } = *self;
-        let estimate = Estimate::new(max)?;
-        let all = estimate.sum(s, row);
+        let Row { row, p, max, maxima, whole } = *self;
+        let whole = whole.or_else(|| Whole::of(s, row, max))?;
         for nats in NEAR {
             let half = list.values.len() / 2;
             let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
@@ -160,7 +162,7 @@ impl<T: Element> Row<'_, T> {
                 return None;
             }
             let (values, e) = list.weigh(s, n, &Weights::Shifted { max });
-            let (outside, listed) = (Estimate::rest(all, estimate.sum(s, values)), sum(e));
+            let (outside, listed) = (whole.rest(s, values), sum(e));
             // What p takes, and a little more, of what is listed.
             let part = f64::from(p) * (listed + outside[1]) / listed * 1.001;
             if part > 1.0 {
@@ -188,7 +190,7 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     front: Option<Front>,
     list: &mut List<'_>,
 ) -> Nucleus {
-    let Row { row, p, max, maxima } = asked;
+    let Row { row, p, max, maxima, .. } = asked;
     let is_logits = !matches!(weights, Weights::Given);
     if let Some(Front { most, .. }) = front {
         let (_, e) = list.weigh(s, most, &weights);

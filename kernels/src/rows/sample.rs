@@ -4,7 +4,7 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, half_maxima, maxima_len};
+use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole, half_maxima, maxima_len};
 use super::draw::certain_draw;
 use super::find::find;
 use super::first_max::{Summary, first_max, position};
@@ -66,6 +66,9 @@ pub(super) const SMALL: usize = 16;
 pub(super) const WIDE: usize = 128;
 /// Rows longer than this have blocks enough for every top-k.
 const LONG: usize = 1 << 18;
+
+/// Rows of more bytes come from further away than the second cache.
+const FAR: usize = 1 << 20;
 
 /// How many maxima a row of `n` elements needs, in blocks of 64 or more.
 pub const fn workspace_maxima(n: usize) -> usize {
@@ -166,8 +169,18 @@ impl<T: Element> Sample<'_, T> {
     /// The first pass.
     #[inline(always)]
     fn scan<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (Found, Summary) {
-        let (few, row, k, nan) = (self.few_blocks::<BLOCK>(), self.row, self.stages.k, self.nan);
+        let (few, row, nan, Stages { k, p, is_logits, .. }) = (self.few_blocks::<BLOCK>(), self.row, self.nan, self.stages);
         let Workspace { list, maxima } = &mut self.work;
+        // Adding up is hidden behind reading.
+        if k == 0
+            && 0.0 < p
+            && p < 1.0
+            && is_logits
+            && size_of_val(row) > FAR
+            && let Some((summary, whole)) = block_maxima_and_whole::<S, T, BLOCK>(s, row, maxima, nan)
+        {
+            return (Found::Whole(whole), summary);
+        }
         // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
         if k > 0
             && k <= row.len() / (2 * WIDE)
@@ -194,7 +207,7 @@ impl<T: Element> Sample<'_, T> {
             self.write_nothing();
             return Choice { token: 0, status };
         }
-        let front = match self.certain::<S, BLOCK>(s, summary.max) {
+        let front = match self.certain::<S, BLOCK>(s, summary.max, &found) {
             Ok(token) => return Choice { token, status },
             Err(front) => front,
         };
@@ -216,13 +229,13 @@ impl<T: Element> Sample<'_, T> {
     /// The choice of logits without top-k where it does not hang on the sum of the row, and no list is asked for: the sum is a pass of its
     /// own. Else what was found out about the nucleus.
     #[inline(always)]
-    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Result<usize, Option<Front>> {
+    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &Found) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;
         if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits {
             return Err(None);
         }
         match (p < 1.0, min_p > 0.0) {
-            (true, _) => self.certain_nucleus::<S, BLOCK>(s, max),
+            (true, _) => self.certain_nucleus::<S, BLOCK>(s, max, found),
             _ if self.middle.is_some() => Err(None),
             (_, true) => self.certain_min_p::<S, BLOCK>(s, max).ok_or(None),
             (_, false) => self.certain_whole::<S, BLOCK>(s, max).ok_or(None),
@@ -230,9 +243,10 @@ impl<T: Element> Sample<'_, T> {
     }
 
     #[inline(always)]
-    fn certain_nucleus<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Result<usize, Option<Front>> {
+    fn certain_nucleus<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &Found) -> Result<usize, Option<Front>> {
+        let whole = if let Found::Whole(whole) = found { Some(*whole) } else { None };
         let Workspace { list, maxima } = &mut self.work;
-        let asked = Row { row: self.row, p: self.stages.p, max, maxima };
+        let asked = Row { row: self.row, p: self.stages.p, max, maxima, whole };
         let front = asked.first_front::<S, BLOCK>(s, list);
         if self.middle.is_some() || self.stages.min_p > 0.0 {
             return Err(front);
@@ -245,7 +259,7 @@ impl<T: Element> Sample<'_, T> {
             return Err(front);
         }
         let Workspace { list, maxima } = &mut self.work;
-        let asked = Row { row: self.row, p: self.stages.p, max, maxima };
+        let asked = Row { row: self.row, p: self.stages.p, max, maxima, whole };
         let front = asked.second_front::<S, BLOCK>(s, list);
         self.certain_front(s, front).ok_or(front)
     }
