@@ -7,13 +7,13 @@
 //! Candidates go into a list of a fixed size, in index order. When ties fill it, it is cut to the k best, and from then on only larger
 //! elements count: an equal one further on loses by its index.
 
-use super::Span;
 use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
 use super::find::find;
 use super::first_max::Summary;
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -105,23 +105,29 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
 /// The cleaned values at some indices, which ascend.
 #[inline(never)]
 pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
+    /// So many are fetched before they are cleaned: a vector cannot be read at once from parts that were just written.
+    const PART: usize = 64;
     s.vectorize(
         #[inline(always)]
         || {
-            for (values, indices) in values.chunks_mut(16).zip(indices.chunks(16)) {
-                let first = indices[0] as usize;
-                match (values.first_chunk_mut::<16>(), row[first..].first_chunk::<16>()) {
-                    // Neighbours.
-                    (Some(values), Some(row)) if indices[15] as usize == first + 15 => s.store(clean(s, T::load(s, row)), values),
-                    _ => {
-                        let mut found = [T::NEG_INFINITY; 16];
-                        for (found, &index) in found.iter_mut().zip(indices) {
-                            *found = row[index as usize];
+            for (values, indices) in values.chunks_mut(PART).zip(indices.chunks(PART)) {
+                let mut found = [T::NEG_INFINITY; PART];
+                for (found, indices) in found.as_chunks_mut::<16>().0.iter_mut().zip(indices.chunks(16)) {
+                    let first = indices[0] as usize;
+                    match row[first..].first_chunk() {
+                        Some(neighbours) if indices.get(15) == Some(&(indices[0] + 15)) => *found = *neighbours,
+                        _ => {
+                            for (found, &index) in found.iter_mut().zip(indices) {
+                                *found = row[index as usize];
+                            }
                         }
-                        let span = Span { at: 0, len: values.len() };
-                        span.store(s, clean(s, T::load(s, &found)), values);
                     }
                 }
+                vectors(
+                    values.len(),
+                    #[inline(always)]
+                    |span| span.store(s, clean(s, span.load(s, &found, T::NEG_INFINITY)), values),
+                );
             }
         },
     )
