@@ -40,6 +40,35 @@ fn half_batches() {
     every_way::<bf16>(21, &SIZES);
 }
 
+/// Rows of more than a mebibyte: their sums are estimated in the first pass, around the largest of some elements.
+fn long_rows<T: Element + std::fmt::Debug>(seed: u64, v: usize) {
+    let mut random = Random(seed);
+    let mut normal = || (0..12).map(|_| random.unit()).sum::<f32>();
+    let mut rows: Vec<Vec<f32>> = (0..6).map(|_| (0..v).map(|_| normal()).collect()).collect();
+    // Few hold most; one is too far above all others; nothing but masks where the first pass looks; numbers among no numbers.
+    (0..30).for_each(|i| rows[1][i * 7919 % v] += 13.0);
+    rows[2][v / 2 + 5] += 200.0;
+    rows[3].iter_mut().enumerate().filter(|(i, _)| i % 1000 != 999).for_each(|(_, x)| *x = f32::NEG_INFINITY);
+    rows[4].iter_mut().step_by(3).for_each(|x| *x = f32::NAN);
+    rows[5].iter_mut().for_each(|x| *x *= 4.0);
+    let mut case = Case::<T>::new(v, rows.concat().into_iter().map(T::narrow).collect());
+    case.top_p = [0.9, 0.9, 0.9, 0.5, 0.7, 0.95].map(T::narrow).to_vec();
+    case.post_sample = PostSample::QSample;
+    // The last that stay win, so that the choice hangs on where the nucleus ends.
+    case.q = Q::Exponential((0..6 * v).map(|i| 1.0 / ((i % v) as f32 + 1.0).powi(3)).collect());
+    case.eps = 1e-20;
+    let expected = case.defined();
+    for host in hosts() {
+        assert!(case.chosen(&host) == expected.chosen, "{host:?} {v}");
+    }
+}
+
+#[test]
+fn rows_longer_than_a_mebibyte() {
+    long_rows::<f32>(9, (1 << 18) + 777);
+    long_rows::<bf16>(10, (1 << 19) + 33);
+}
+
 /// The twelve scenarios of document 000, and the others that it makes possible: every set of stages with every way of choosing.
 #[test]
 fn every_scenario() {
