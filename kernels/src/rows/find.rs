@@ -9,12 +9,17 @@ use crate::simd::Simd;
 /// Elements that are compared at once.
 const WORD: usize = 64;
 /// Places that are written at once, at most.
-const ROOM: usize = WORD + 8;
+const ROOM: usize = room(WORD);
 /// So many blocks ahead one is asked for: the row lies in the second cache.
 const AHEAD: usize = 8;
 
-/// The indices of [`super::select::gather`]. The values behind the first `n` are lost: numbers of blocks stand there. The list has room for
-/// a block behind them, and for 72.
+/// Room for the indices of a block, and for what is written behind them.
+pub const fn room(block: usize) -> usize {
+    (if block < WORD { WORD } else { block }) + 8
+}
+
+/// The indices of [`super::select::gather`]. The values behind the first `n` are lost: numbers of blocks stand there. The list has [`room`]
+/// for a block behind them.
 #[inline(always)]
 pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -25,7 +30,7 @@ pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
     mut n: usize,
 ) -> (usize, usize) {
-    debug_assert!(list.values.len() >= n + BLOCK.max(WORD) + 8);
+    debug_assert!(list.values.len() >= n + room(BLOCK));
     let maxima = &maxima[..row.len().div_ceil(BLOCK)];
     let hits = bytemuck::cast_slice_mut::<f32, i32>(&mut list.values[n..]);
     while from < maxima.len() {
@@ -78,7 +83,7 @@ fn look_through<S: Simd, T: Element, const BLOCK: usize>(
             let all = indices.len();
             let mut to = &mut *indices;
             for i in 0..blocks.len() {
-                if to.len() < BLOCK.max(WORD) + 8 {
+                if to.len() < room(BLOCK) {
                     return (i, all - to.len());
                 }
                 if let Some(next) = blocks.get(i + AHEAD).and_then(|&next| whole.get(next as usize)) {

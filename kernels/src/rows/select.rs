@@ -8,7 +8,7 @@
 //! elements count: an equal one further on loses by its index.
 
 use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
-use super::find::find;
+use super::find::{find, room};
 use super::first_max::Summary;
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
@@ -195,8 +195,7 @@ pub struct TopK<'a, T, const BLOCK: usize = 64> {
     /// As long as [`maxima_len`] of the row.
     pub maxima: &'a mut [f32],
     /// As long as [`list_len`] of the row, or shorter but with room for twice k as a power of two, for 32, and for k, a block (64, if that is
-    /// more) and 8. The
-    /// first k indices are the answer.
+    /// more) and 8. The first k indices are the answer.
     pub list: List<'a>,
 }
 
@@ -207,7 +206,7 @@ impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> Summary {
         debug_assert!(self.maxima.len() >= maxima_len(self.row.len(), BLOCK));
-        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + BLOCK.max(64) + 8));
+        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + room(BLOCK)));
         let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.maxima, true);
         top_k::<S, T, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         summary
