@@ -3,8 +3,8 @@
 
 use crate::dispatch::Level;
 use crate::rows::{
-    ApplyTopKTopP, Choice, DequantResidual, DequantResidualRmsNormQuant, Exponentials, FirstMax, GroupSwigluQuant, KeepPrefix,
-    Narrow, Project, Quantize, RmsNorm, RmsNormQuant, Sample, SampleV1, Scale, Summary, Widen,
+    ApplyTopKTopP, Choice, DequantResidual, DequantResidualRmsNormQuant, Exponentials, FirstMax, GroupSwigluQuant, InPlace,
+    KeepPrefix, Narrow, Project, Quantize, RmsNorm, RmsNormQuant, SampleV1, Scale, Summary, Widen,
 };
 use crate::tiles::Attention;
 
@@ -43,7 +43,7 @@ compiled! {
     run_first_max: FirstMax => (usize, Summary);
     run_group_swiglu_quant: GroupSwigluQuant => [f32; 2];
     run_attention: Attention => ();
-    run_sample: Sample => Choice;
+    run_sample: InPlace => Choice;
     run_sample_v1: SampleV1 => Choice;
     run_apply_top_k_top_p: ApplyTopKTopP => ();
 }

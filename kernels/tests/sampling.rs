@@ -7,7 +7,8 @@ use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
 use tilekern_kernels::rows::{
-    Blocked, Choice, FirstMax, List, Middle, Noise, Sample, Stages, TopK, Workspace, list_len, maxima_len, workspace_maxima,
+    Blocked, Choice, FirstMax, InPlace, List, Middle, Noise, Sample, Stages, TopK, Workspace, list_len, maxima_len,
+    workspace_maxima,
 };
 
 /// Everything that a row gives.
@@ -53,7 +54,7 @@ fn defined<T: Element>(row: &[T], stages: &Stages, noise: &Noise<'_>, elements: 
 
 /// `room` entries at most go into a list.
 fn found<T: Element>(
-    run: impl Fn(Sample<'_, T>) -> Choice,
+    run: impl Fn(InPlace<'_, T>) -> Choice,
     row: &[T],
     stages: Stages,
     noise: Noise<'_>,
@@ -65,7 +66,7 @@ fn found<T: Element>(
     let (mut values, mut indices) = (vec![f32::NAN; room], vec![-1; room]);
     let mut maxima = vec![f32::NAN; workspace_maxima(v)];
     let (mut filtered, mut tokens, mut probabilities) = (vec![9.0; v], vec![9; v], vec![9.0; v]);
-    let choice = run(Sample {
+    let choice = run(&mut Sample {
         row,
         stages,
         noise,

@@ -105,7 +105,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
                 Draw::Seeds(q) => drawn(q, row.min(q.dims().shape()[0] - 1), v, 0),
                 Draw::Generator(pair) => drawn(pair, 0, count * v, row * v),
             };
-            let choice = self.level.run(Sample::<T> {
+            let choice = self.level.run(&mut Sample::<T> {
                 row: logits.row(row).staged(&mut memory),
                 stages: parameters.stages(row),
                 noise,

@@ -70,7 +70,7 @@ mod min_p;
 mod outputs;
 
 mod sample;
-pub use sample::{Blocked, Choice, Middle, Sample, Stages, Workspace, status, workspace_maxima};
+pub use sample::{Blocked, Choice, InPlace, Middle, Sample, Stages, Workspace, status, workspace_maxima};
 
 mod sample_v1;
 pub use sample_v1::{MAX_K, SampleV1};

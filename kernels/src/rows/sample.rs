@@ -102,7 +102,10 @@ pub struct Choice {
     pub status: u8,
 }
 
-impl<T: Element> Kernel for Sample<'_, T> {
+/// A row as the kernel takes it: where it is described, since a copy of thirty words would be waited for.
+pub type InPlace<'a, T> = &'a mut Sample<'a, T>;
+
+impl<T: Element> Kernel for InPlace<'_, T> {
     type Output = Choice;
     const DOT: bool = false;
     per_element!(run_sample);
@@ -117,7 +120,7 @@ impl<T: Element> Kernel for Sample<'_, T> {
 }
 
 /// [`Sample`] by way of blocks of another size.
-pub struct Blocked<'a, T, const BLOCK: usize>(pub Sample<'a, T>);
+pub struct Blocked<'a, T, const BLOCK: usize>(pub InPlace<'a, T>);
 
 impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
     type Output = Choice;
@@ -142,7 +145,7 @@ fn is_empty<T: Element>(row: &[T], summary: Summary, is_logits: bool) -> bool {
 impl<T: Element> Sample<'_, T> {
     /// The whole work.
     #[inline(always)]
-    fn choose<S: Simd, const BLOCK: usize>(self, s: S) -> Choice {
+    fn choose<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
         let keeps_one = self.stages.p <= 0.0 || self.stages.min_p >= 1.0;
         if (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none() {
             let (first, summary) = first_max(s, self.row, self.nan);
@@ -199,7 +202,7 @@ impl<T: Element> Sample<'_, T> {
 
     /// The row by way of its block maxima.
     #[inline(always)]
-    fn run_blocks<S: Simd, const BLOCK: usize>(mut self, s: S) -> Choice {
+    fn run_blocks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
         let (found, summary) = self.scan::<S, BLOCK>(s);
         let status = self.status(summary);

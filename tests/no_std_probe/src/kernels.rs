@@ -67,7 +67,7 @@ macro_rules! per_dtype {
                 top_k_16: rows::TopK<'static, $t, 16>;
                 top_k_64: rows::TopK<'static, $t, 64>;
                 sample_v1: rows::SampleV1<'static, $t>;
-                sample: rows::Sample<'static, $t>;
+                sample: rows::InPlace<'static, $t>;
                 sample_32: rows::Blocked<'static, $t, 32>;
                 rms_norm: rows::RmsNorm<'static, $t>;
                 rms_norm_quant: rows::RmsNormQuant<'static, $t>;
