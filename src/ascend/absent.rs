@@ -18,10 +18,7 @@ impl<'t, T> Dispatch<ApplyTopKTopPMinP<'_, Self, T>> for Ascend<'t> {
 
 impl<'t, T> Dispatch<Exponential<'_, Self, T>> for Ascend<'t> {
     fn dispatch(&self, call: &Exponential<'_, Self, T>, job: Job<'_>) -> Result<(), Error> {
-        call.check()?;
-        if job.runs() {
-            call.check_data()?;
-        }
+        call.check(job.runs())?;
         Err(absent())
     }
 }

@@ -8,11 +8,8 @@ use crate::ops::{Multinomial, Weight};
 
 impl<'t, T: Weight + DeviceType> Dispatch<Multinomial<'_, Self, T>> for Ascend<'t> {
     fn dispatch(&self, call: &Multinomial<'_, Self, T>, job: Job<'_>) -> Result<(), Error> {
-        if call.check()?.is_none() {
+        if call.check(job.runs())?.is_none() {
             return Ok(());
-        }
-        if job.runs() {
-            call.check_data()?;
         }
         let operator = self.operator("aclnnMultinomial", self.table.operators.aclnnMultinomial)?;
         let descriptors =

@@ -94,12 +94,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<K: Element, P: ParallelFor> Run<Attention<'_, Self, K>> for Host<P> {
     fn workspace(&self, call: &Attention<'_, Self, K>) -> Result<Layout, Error> {
-        Ok(plan::<K>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<K>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut Attention<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         positions::check(&call.start_pos, d.tokens, d.positions)?;
         self.attention(call, d, scratch)
     }

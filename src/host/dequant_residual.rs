@@ -70,12 +70,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, P: ParallelFor> Run<DequantResidual<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &DequantResidual<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(plan::<T>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<T>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut DequantResidual<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.dequant_residual(call, d, scratch)
     }
 }
@@ -112,12 +111,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, P: ParallelFor> Run<DequantResidualRmsNormQuant<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &DequantResidualRmsNormQuant<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(plan_norm::<T>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan_norm::<T>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut DequantResidualRmsNormQuant<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.dequant_residual_rms_norm_quant(call, d, scratch)
     }
 }

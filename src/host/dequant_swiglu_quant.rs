@@ -61,12 +61,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<P: ParallelFor> Run<DequantSwigluQuant<'_, Self>> for Host<P> {
     fn workspace(&self, call: &DequantSwigluQuant<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut DequantSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.dequant_swiglu_quant(call, d, scratch)
     }
 }

@@ -91,25 +91,23 @@ impl<P: ParallelFor> Host<P> {
 
 impl<P: ParallelFor> Run<DequantTranspose<'_, Self>> for Host<P> {
     fn workspace(&self, call: &DequantTranspose<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check()?, 0)?.0.layout())
+        Ok(plan(self.pool.workers(), call.check(false)?, 0)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut DequantTranspose<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.dequant_transpose(call, d, scratch)
     }
 }
 
 impl<P: ParallelFor> Run<DequantRopeTranspose<'_, Self>> for Host<P> {
     fn workspace(&self, call: &DequantRopeTranspose<'_, Self>) -> Result<Layout, Error> {
-        let d = call.check()?;
+        let d = call.check(false)?;
         Ok(plan(self.pool.workers(), d, d.size)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut DequantRopeTranspose<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         positions::check(&call.start_pos, d.tokens, call.positions())?;
         self.dequant_rope_transpose(call, d, scratch)
     }

@@ -25,12 +25,11 @@ fn plan<T: Element>(workers: usize, d: LookupSizes) -> Result<(Plan, Staging<T>)
 
 impl<T: Element, P: ParallelFor> Run<EmbeddingLookup<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &EmbeddingLookup<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(plan::<T>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<T>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut EmbeddingLookup<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         let known = |id: i32| usize::try_from(id).is_ok_and(|id| id < d.vocabulary);
         if let Some(id) = (0..d.rows).map(|row| call.ids.get(row)).find(|&id| !known(id)) {
             return Err(Error::invalid("ids", "an id inside the vocabulary", Value::Int(id.into())));

@@ -22,13 +22,12 @@ fn plan<T: Element>(workers: usize) -> Result<(Plan, WorkerSlot<T>), Error> {
 
 impl<T: Element, P: ParallelFor> Run<Exponential<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &Exponential<'_, Self, T>) -> Result<Layout, Error> {
-        call.check()?;
+        call.check(false)?;
         Ok(plan::<T>(self.pool.workers())?.0.layout())
     }
 
     fn run_mut(&self, call: &mut Exponential<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        call.check()?;
-        call.check_data()?;
+        call.check(true)?;
         let (plan, stage) = plan::<T>(self.pool.workers())?;
         let stage = plan.carve(scratch)?.take_each(stage);
         let factor = 1.0 / call.rate as f32;

@@ -55,15 +55,14 @@ fn plan(workers: usize, d: Draws, replacement: bool) -> Result<(Plan, Slots), Er
 
 impl<T: Weight, P: ParallelFor> Run<Multinomial<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &Multinomial<'_, Self, T>) -> Result<Layout, Error> {
-        match call.check()? {
+        match call.check(false)? {
             Some(d) => Ok(plan(self.pool.workers(), d, call.replacement)?.0.layout()),
             None => Ok(Plan::new().layout()),
         }
     }
 
     fn run_mut(&self, call: &mut Multinomial<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let Some(d) = call.check()? else { return Ok(()) };
-        call.check_data()?;
+        let Some(d) = call.check(true)? else { return Ok(()) };
         let (plan, slots) = plan(self.pool.workers(), d, call.replacement)?;
         let space = plan.carve(scratch)?;
         let (stage, words) = (space.take_each(slots.stage), space.take(slots.shared));

@@ -85,13 +85,12 @@ type Strip<'a> = (&'a mut [[i8; 64]], &'a mut [[i8; 64]], Option<RowMut<'a, f32>
 
 impl<P: ParallelFor> Run<PackWeight<'_, Self>> for Host<P> {
     fn workspace(&self, call: &PackWeight<'_, Self>) -> Result<Layout, Error> {
-        call.check()?;
+        call.check(false)?;
         Ok(Layout::new::<()>())
     }
 
     fn run_mut(&self, call: &mut PackWeight<'_, Self>, _scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.pack_weight(call, d)
     }
 }

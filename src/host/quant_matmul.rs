@@ -108,12 +108,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
     fn workspace(&self, call: &QuantMatmul<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check()?, call.weight_format)?.0.layout())
+        Ok(plan(self.pool.workers(), call.check(false)?, call.weight_format)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut QuantMatmul<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight())?;
         self.quant_matmul(call, d, weight, scratch)
     }

@@ -51,12 +51,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, P: ParallelFor> Run<QuantizeRows<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &QuantizeRows<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(plan::<T>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<T>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut QuantizeRows<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.quantize_rows(call, d, scratch)
     }
 }

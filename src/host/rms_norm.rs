@@ -27,12 +27,11 @@ pub(super) fn plan<T: Element, Y: bytemuck::Pod>(workers: usize, d: Rows) -> Res
 
 impl<T: Element, P: ParallelFor> Run<RmsNorm<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &RmsNorm<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(plan::<T, T>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<T, T>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut RmsNorm<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         let (plan, stage) = plan::<T, T>(self.pool.workers(), d)?;
         let space = plan.carve(scratch)?;
         if d.rows == 0 {
@@ -73,12 +72,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<T: Element, P: ParallelFor> Run<RmsNormQuant<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &RmsNormQuant<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(plan::<T, i8>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<T, i8>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut RmsNormQuant<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         self.rms_norm_quant(call, d, scratch)
     }
 }

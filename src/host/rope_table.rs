@@ -27,12 +27,11 @@ const COST: usize = 64;
 
 impl<P: ParallelFor> Run<RopeTable<'_, Self>> for Host<P> {
     fn workspace(&self, call: &RopeTable<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut RopeTable<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         let (plan, stage) = plan(self.pool.workers(), d)?;
         let space = plan.carve(scratch)?;
         if d.rows == 0 {

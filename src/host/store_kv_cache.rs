@@ -55,12 +55,11 @@ impl<P: ParallelFor> Host<P> {
 
 impl<K: Element, P: ParallelFor> Run<StoreKvCache<'_, Self, K>> for Host<P> {
     fn workspace(&self, call: &StoreKvCache<'_, Self, K>) -> Result<Layout, Error> {
-        Ok(plan::<K>(self.pool.workers(), call.check()?)?.0.layout())
+        Ok(plan::<K>(self.pool.workers(), call.check(false)?)?.0.layout())
     }
 
     fn run_mut(&self, call: &mut StoreKvCache<'_, Self, K>, scratch: &mut [u8]) -> Result<(), Error> {
-        let d = call.check()?;
-        call.check_data()?;
+        let d = call.check(true)?;
         positions::check(&call.start_pos, d.tokens, call.positions())?;
         self.store_kv_cache(call, d, scratch)
     }

@@ -271,8 +271,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     /// Gives every row its next token, `[B]`; rows that have ended give `end_id`.
     pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
         check::shape("ids", &ids, &[self.sizes.batch])?;
-        check::memory(&[("ids", ids.location())], &[])?;
-        check::present(&[("ids", ids.location())])?;
+        check::memory(true, &[("ids", ids.location())], &[])?;
         let (mut ids, end_id) = (ids, self.end_id);
         let mut ids = ids.row_mut(0);
         (0..self.sizes.batch).for_each(|row| ids.set(row, end_id));
@@ -355,8 +354,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let (batch, columns) = (self.sizes.batch, self.sizes.max_new);
         check::shape("ids", &ids, &[batch, columns])?;
         check::shape("lengths", &lengths, &[batch])?;
-        check::memory(&[("ids", ids.location()), ("lengths", lengths.location())], &[])?;
-        check::present(&[("ids", ids.location()), ("lengths", lengths.location())])?;
+        check::memory(true, &[("ids", ids.location()), ("lengths", lengths.location())], &[])?;
         let (mut ids, mut lengths) = (ids, lengths);
         for row in 0..batch {
             let count = self.count[row];

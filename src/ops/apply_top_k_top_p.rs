@@ -71,7 +71,7 @@ impl<'a, B: Backend, T> ApplyTopKTopP<'a, B, T> {
             check::column("k", k, rows)?;
         }
         let some = rows * columns > 0;
-        self.arguments(check::memory_of(data && some))?;
+        self.arguments(|outputs, inputs| check::memory(data && some, outputs, inputs))?;
         Ok(some.then_some([rows, columns]))
     }
 

@@ -65,7 +65,7 @@ impl<'a, B: Backend, T> ApplyTopKTopPMinP<'a, B, T> {
             check::column("min_p", min_p, rows)?;
         }
         check::shape("sampled_res", &self.sampled_res, &[rows, columns])?;
-        self.arguments(check::memory_of(data))?;
+        self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
         Ok([rows, columns])
     }
 

@@ -80,8 +80,8 @@ impl<'a, B: Backend, K> Attention<'a, B, K> {
         Attention { query, key_cache, value_cache, start_pos, mask: None, scale: 0.0, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Heads, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Heads, Error> {
         let [batch, heads, tokens, width] = check::sizes("query", &self.query)?;
         let [_, kv_heads, positions, _] = check::sizes("key_cache", &self.key_cache)?;
         check::shape("key_cache", &self.key_cache, &[batch, kv_heads, positions, width])?;
@@ -95,25 +95,13 @@ impl<'a, B: Backend, K> Attention<'a, B, K> {
         let caches = [("key_cache", self.key_cache.location()), ("value_cache", self.value_cache.location())];
         let start = ("start_pos", self.start_pos.location());
         match &self.mask {
-            None => check::memory(&[output], &[query, caches[0], caches[1], start])?,
+            None => check::memory(data, &[output], &[query, caches[0], caches[1], start])?,
             Some(mask) => {
                 check::shape("mask", mask, &[tokens, positions])?;
-                check::memory(&[output], &[query, caches[0], caches[1], start, ("mask", mask.location())])?;
+                check::memory(data, &[output], &[query, caches[0], caches[1], start, ("mask", mask.location())])?;
             }
         }
         Ok(Heads { batch, heads, kv_heads, tokens, width, positions })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("query", self.query.location()),
-            ("key_cache", self.key_cache.location()),
-            ("value_cache", self.value_cache.location()),
-            ("start_pos", self.start_pos.location()),
-            ("output", self.output.location()),
-        ])?;
-        self.mask.as_ref().map_or(Ok(()), |mask| check::present(&[("mask", mask.location())]))
     }
 
     /// The factor of the dot products.

@@ -46,21 +46,15 @@ pub(crate) fn attribute(
     if holds { Ok(()) } else { Err(Error::invalid(name, expected, found)) }
 }
 
-/// No output overlaps itself, another output, or an input, and every address suits its dtype.
-pub(crate) fn memory(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
-    located(outputs, inputs).map(drop)
-}
-
-/// What is asked of the memory of a call: [`memory`], and with `data`, for a run, that it is [`present`].
-pub(crate) fn memory_of(data: bool) -> impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error> {
-    move |outputs, inputs| {
-        let all_have_data = located(outputs, inputs)?;
-        if data && !all_have_data {
-            present(inputs)?;
-            present(outputs)?;
-        }
-        Ok(())
+/// No output overlaps itself, another output, or an input, and every address suits its dtype; with `data`, for a run, all are
+/// [`present`].
+pub(crate) fn memory(data: bool, outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {
+    let all_have_data = located(outputs, inputs)?;
+    if data && !all_have_data {
+        present(inputs)?;
+        present(outputs)?;
     }
+    Ok(())
 }
 
 /// Every tensor with elements has data, and its address suits its dtype: asked by a run, not by a query.
@@ -79,7 +73,7 @@ fn aligned((name, location): Arg<'_>) -> Result<(), Error> {
     if location.is_aligned() { Ok(()) } else { Err(wrong()) }
 }
 
-/// [`memory`] of a call, which has an output, and whether all have data. Every tensor is looked at once where there is one output: this is
+/// What [`memory`] asks of a call, which has an output, and whether all have data. Every tensor is looked at once where there is one output: this is
 /// much of what is asked of a call.
 fn located(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<bool, Error> {
     let mut all_have_data = true;

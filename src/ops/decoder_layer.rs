@@ -284,7 +284,7 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         ] {
             check::shape(name, scale, &[n])?;
         }
-        self.with_arguments(check::memory_of(data))?;
+        self.with_arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
         Ok(d)
     }
 

@@ -60,14 +60,15 @@ impl<'a, B: Backend, T> DequantResidual<'a, B, T> {
         DequantResidual { input, input_scale, weight_scale, residual, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Rows, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Rows, Error> {
         let [rows, columns] = check::sizes("input", &self.input)?;
         check::shape("input_scale", &self.input_scale, &[rows])?;
         check::shape("weight_scale", &self.weight_scale, &[columns])?;
         check::shape("residual", &self.residual, &[rows, columns])?;
         check::shape("output", &self.output, &[rows, columns])?;
         check::memory(
+            data,
             &[("output", self.output.location())],
             &[
                 ("input", self.input.location()),
@@ -77,17 +78,6 @@ impl<'a, B: Backend, T> DequantResidual<'a, B, T> {
             ],
         )?;
         Ok(Rows { rows, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("input", self.input.location()),
-            ("input_scale", self.input_scale.location()),
-            ("weight_scale", self.weight_scale.location()),
-            ("residual", self.residual.location()),
-            ("output", self.output.location()),
-        ])
     }
 }
 
@@ -164,8 +154,8 @@ impl<'a, B: Backend, T> DequantResidualRmsNormQuant<'a, B, T> {
         DequantResidualRmsNormQuant { input, input_scale, weight_scale, residual, gamma, eps: 1e-5, output, output_scale, hidden }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Rows, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Rows, Error> {
         let [rows, columns] = check::sizes("input", &self.input)?;
         check::shape("input_scale", &self.input_scale, &[rows])?;
         check::shape("weight_scale", &self.weight_scale, &[columns])?;
@@ -176,6 +166,7 @@ impl<'a, B: Backend, T> DequantResidualRmsNormQuant<'a, B, T> {
         check::shape("output_scale", &self.output_scale, &[rows])?;
         check::shape("hidden", &self.hidden, &[rows, columns])?;
         check::memory(
+            data,
             &[
                 ("output", self.output.location()),
                 ("output_scale", self.output_scale.location()),
@@ -190,19 +181,5 @@ impl<'a, B: Backend, T> DequantResidualRmsNormQuant<'a, B, T> {
             ],
         )?;
         Ok(Rows { rows, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("input", self.input.location()),
-            ("input_scale", self.input_scale.location()),
-            ("weight_scale", self.weight_scale.location()),
-            ("residual", self.residual.location()),
-            ("gamma", self.gamma.location()),
-            ("output", self.output.location()),
-            ("output_scale", self.output_scale.location()),
-            ("hidden", self.hidden.location()),
-        ])
     }
 }

@@ -72,8 +72,8 @@ impl<'a, B: Backend> DequantSwigluQuant<'a, B> {
         DequantSwigluQuant { w1, w3, input_scale, w1_scale, w3_scale, output, output_scale }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Rows, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Rows, Error> {
         let [rows, columns] = check::sizes("w1", &self.w1)?;
         check::shape("w3", &self.w3, &[rows, columns])?;
         check::shape("input_scale", &self.input_scale, &[rows])?;
@@ -82,6 +82,7 @@ impl<'a, B: Backend> DequantSwigluQuant<'a, B> {
         check::shape("output", &self.output, &[rows, columns])?;
         check::shape("output_scale", &self.output_scale, &[rows])?;
         check::memory(
+            data,
             &[("output", self.output.location()), ("output_scale", self.output_scale.location())],
             &[
                 ("w1", self.w1.location()),
@@ -92,18 +93,5 @@ impl<'a, B: Backend> DequantSwigluQuant<'a, B> {
             ],
         )?;
         Ok(Rows { rows, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("w1", self.w1.location()),
-            ("w3", self.w3.location()),
-            ("input_scale", self.input_scale.location()),
-            ("w1_scale", self.w1_scale.location()),
-            ("w3_scale", self.w3_scale.location()),
-            ("output", self.output.location()),
-            ("output_scale", self.output_scale.location()),
-        ])
     }
 }

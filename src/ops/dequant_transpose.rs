@@ -57,13 +57,14 @@ impl<'a, B: Backend> DequantTranspose<'a, B> {
         DequantTranspose { input, input_scale, weight_scale, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<HeadSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<HeadSizes, Error> {
         let d = HeadSizes::of("output", &self.output)?;
         check::shape("input", &self.input, &[d.batch, d.tokens, d.columns])?;
         check::shape("input_scale", &self.input_scale, &[d.batch, d.tokens])?;
         check::shape("weight_scale", &self.weight_scale, &[d.columns])?;
         check::memory(
+            data,
             &[("output", self.output.location())],
             &[
                 ("input", self.input.location()),
@@ -72,16 +73,6 @@ impl<'a, B: Backend> DequantTranspose<'a, B> {
             ],
         )?;
         Ok(d)
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("input", self.input.location()),
-            ("input_scale", self.input_scale.location()),
-            ("weight_scale", self.weight_scale.location()),
-            ("output", self.output.location()),
-        ])
     }
 }
 
@@ -146,8 +137,8 @@ impl<'a, B: Backend> DequantRopeTranspose<'a, B> {
         DequantRopeTranspose { input, input_scale, weight_scale, freqs, start_pos, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<HeadSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<HeadSizes, Error> {
         let d = HeadSizes::of("output", &self.output)?;
         even("output", d.size)?;
         check::shape("input", &self.input, &[d.batch, d.tokens, d.columns])?;
@@ -157,6 +148,7 @@ impl<'a, B: Backend> DequantRopeTranspose<'a, B> {
         check::shape("freqs", &self.freqs, &[positions, d.size])?;
         check::shape("start_pos", &self.start_pos, &[d.batch])?;
         check::memory(
+            data,
             &[("output", self.output.location())],
             &[
                 ("input", self.input.location()),
@@ -167,18 +159,6 @@ impl<'a, B: Backend> DequantRopeTranspose<'a, B> {
             ],
         )?;
         Ok(d)
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("input", self.input.location()),
-            ("input_scale", self.input_scale.location()),
-            ("weight_scale", self.weight_scale.location()),
-            ("freqs", self.freqs.location()),
-            ("start_pos", self.start_pos.location()),
-            ("output", self.output.location()),
-        ])
     }
 
     /// Rows of the table.

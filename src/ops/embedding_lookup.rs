@@ -57,18 +57,17 @@ impl<'a, B: Backend, T> EmbeddingLookup<'a, B, T> {
         EmbeddingLookup { ids, table, scale: 1.0, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<LookupSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<LookupSizes, Error> {
         let [batch, tokens] = check::sizes("ids", &self.ids)?;
         let [vocabulary, columns] = check::filled("table", &self.table)?;
         check::attribute("scale", (self.scale as f32).is_finite(), "a finite f32", self.scale)?;
         check::shape("output", &self.output, &[batch, tokens, columns])?;
-        check::memory(&[("output", self.output.location())], &[("ids", self.ids.location()), ("table", self.table.location())])?;
+        check::memory(
+            data,
+            &[("output", self.output.location())],
+            &[("ids", self.ids.location()), ("table", self.table.location())],
+        )?;
         Ok(LookupSizes { rows: batch * tokens, vocabulary, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("ids", self.ids.location()), ("table", self.table.location()), ("output", self.output.location())])
     }
 }

@@ -54,18 +54,13 @@ impl<'a, B: Backend, T> Exponential<'a, B, T> {
         Exponential { rate: 1.0, seed: 0, offset: 0, out }
     }
 
-    /// Validates.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Validates, for a query or with data for a run.
+    pub(crate) fn check(&self, data: bool) -> Result<(), Error> {
         check::attribute("rate", self.rate > 0.0, "a rate above 0", self.rate)?;
         let shape = self.out.dims().shape();
         if shape.iter().skip(1).any(|&n| n == 0) {
             return Err(Error::invalid("out", "no dimension of 0", Value::shape(shape)));
         }
-        check::memory(&[("out", self.out.location())], &[])
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("out", self.out.location())])
+        check::memory(data, &[("out", self.out.location())], &[])
     }
 }

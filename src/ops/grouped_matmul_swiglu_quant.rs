@@ -228,7 +228,7 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
             check::shape("output_offset", offset, &[m])?;
         }
         self.check_attributes(four)?;
-        self.with_arguments(check::memory_of(data))?;
+        self.with_arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
         Ok(d)
     }
 

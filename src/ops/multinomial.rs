@@ -131,8 +131,8 @@ impl<'a, B: Backend, T> Multinomial<'a, B, T> {
         Multinomial { probs, num_samples: 1, replacement: true, seed: 0, offset: 0, out }
     }
 
-    /// Validates, and returns the sizes; none where there is nothing to do.
-    pub(crate) fn check(&self) -> Result<Option<Draws>, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes; none where there is nothing to do.
+    pub(crate) fn check(&self, data: bool) -> Result<Option<Draws>, Error> {
         let (shape, out) = (self.probs.dims().shape(), self.out.dims().shape());
         let (rows, categories) = match *shape {
             [categories] => (1, categories),
@@ -147,12 +147,8 @@ impl<'a, B: Backend, T> Multinomial<'a, B, T> {
         check::attribute("num_samples", samples > 0, "at least 1", samples)?;
         check::attribute("num_samples", self.replacement || samples <= categories, "at most C without replacement", samples)?;
         check::attribute("probs", categories <= MAX_CATEGORIES, "at most 2^24 columns", categories)?;
-        check::memory(&[("out", self.out.location())], &[("probs", self.probs.location())])?;
-        Ok((rows * categories > 0).then_some(Draws { rows, categories, samples }))
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("probs", self.probs.location()), ("out", self.out.location())])
+        let some = rows * categories > 0;
+        check::memory(data && some, &[("out", self.out.location())], &[("probs", self.probs.location())])?;
+        Ok(some.then_some(Draws { rows, categories, samples }))
     }
 }

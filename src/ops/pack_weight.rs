@@ -89,8 +89,8 @@ impl<'a, B: Backend> PackWeight<'a, B> {
         PackWeight { weight, weight_format: FORMAT_ND, packed, weight_scale: None }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<WeightSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<WeightSizes, Error> {
         let view = self.weight.describe();
         check::attribute("weight_format", matches!(self.weight_format, FORMAT_ND | super::FORMAT_NZ), "2 or 29", {
             i64::from(self.weight_format)
@@ -124,22 +124,14 @@ impl<'a, B: Backend> PackWeight<'a, B> {
             Some(scale) if self.weight.is_float() => {
                 check::shape("weight_scale", scale, &[d.experts.unwrap_or(1), d.n][usize::from(d.experts.is_none())..])?;
                 check::memory(
+                    data,
                     &[("packed", self.packed.location()), ("weight_scale", scale.location())],
                     &[("weight", view.location())],
                 )?;
             }
             None if self.weight.is_float() => return Err(Error::null("weight_scale")),
-            _ => check::memory(&[("packed", self.packed.location())], &[("weight", view.location())])?,
+            _ => check::memory(data, &[("packed", self.packed.location())], &[("weight", view.location())])?,
         }
         Ok(d)
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("weight", self.weight.describe().location()), ("packed", self.packed.location())])?;
-        match &self.weight_scale {
-            Some(scale) if self.weight.is_float() => check::present(&[("weight_scale", scale.location())]),
-            _ => Ok(()),
-        }
     }
 }

@@ -143,8 +143,8 @@ impl<'a, B: Backend> QuantMatmul<'a, B> {
         QuantMatmul { x, weight, weight_scale: None, x_scale: None, bias: None, weight_format: FORMAT_ND, out }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Product3, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Product3, Error> {
         let [m, k] = check::sizes("x", &self.x)?;
         check::attribute("x", k <= MAX_K, MAX_K, k)?;
         let out = self.out.describe();
@@ -168,22 +168,7 @@ impl<'a, B: Backend> QuantMatmul<'a, B> {
         }
         let scaled = self.weight_scale.is_some() || self.x_scale.is_some() || matches!(self.bias, Some(Bias::F32(_)));
         check::attribute("out", !(raw && scaled), "a float dtype with scales or an f32 bias", "i32")?;
-        check::memory(&[("out", out.location())], &inputs)?;
+        check::memory(data, &[("out", out.location())], &inputs)?;
         Ok(Product3 { m, k, n })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("x", self.x.location()), ("weight", self.weight.location()), ("out", self.out.describe().location())])?;
-        if let Some(scale) = &self.weight_scale {
-            check::present(&[("weight_scale", scale.describe().location())])?;
-        }
-        if let Some(scale) = &self.x_scale {
-            check::present(&[("x_scale", scale.location())])?;
-        }
-        match &self.bias {
-            Some(bias) => check::present(&[("bias", bias.describe().location())]),
-            None => Ok(()),
-        }
     }
 }

@@ -59,8 +59,8 @@ impl<'a, B: Backend, T> QuantizeRows<'a, B, T> {
         QuantizeRows { input, output, output_scale }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<QuantizeSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<QuantizeSizes, Error> {
         let shape = self.input.dims().shape();
         let sizes = match shape.len() {
             2 => {
@@ -77,18 +77,10 @@ impl<'a, B: Backend, T> QuantizeRows<'a, B, T> {
         };
         check::shape("output_scale", &self.output_scale, &[sizes.rows])?;
         check::memory(
+            data,
             &[("output", self.output.location()), ("output_scale", self.output_scale.location())],
             &[("input", self.input.location())],
         )?;
         Ok(sizes)
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("input", self.input.location()),
-            ("output", self.output.location()),
-            ("output_scale", self.output_scale.location()),
-        ])
     }
 }

@@ -51,22 +51,18 @@ impl<'a, B: Backend, T> RmsNorm<'a, B, T> {
         RmsNorm { input, gamma, eps: 1e-5, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Rows, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Rows, Error> {
         let [rows, columns] = check::sizes("input", &self.input)?;
         check::shape("gamma", &self.gamma, &[columns])?;
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         check::shape("output", &self.output, &[rows, columns])?;
         check::memory(
+            data,
             &[("output", self.output.location())],
             &[("input", self.input.location()), ("gamma", self.gamma.location())],
         )?;
         Ok(Rows { rows, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("input", self.input.location()), ("gamma", self.gamma.location()), ("output", self.output.location())])
     }
 }
 
@@ -123,27 +119,18 @@ impl<'a, B: Backend, T> RmsNormQuant<'a, B, T> {
         RmsNormQuant { input, gamma, eps: 1e-5, output, output_scale }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Rows, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Rows, Error> {
         let [rows, columns] = check::sizes("input", &self.input)?;
         check::shape("gamma", &self.gamma, &[columns])?;
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         check::shape("output", &self.output, &[rows, columns])?;
         check::shape("output_scale", &self.output_scale, &[rows])?;
         check::memory(
+            data,
             &[("output", self.output.location()), ("output_scale", self.output_scale.location())],
             &[("input", self.input.location()), ("gamma", self.gamma.location())],
         )?;
         Ok(Rows { rows, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("input", self.input.location()),
-            ("gamma", self.gamma.location()),
-            ("output", self.output.location()),
-            ("output_scale", self.output_scale.location()),
-        ])
     }
 }

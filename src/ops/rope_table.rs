@@ -45,19 +45,14 @@ impl<'a, B: Backend> RopeTable<'a, B> {
         RopeTable { start: 0, theta: 10_000.0, output }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<Rows, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<Rows, Error> {
         let [rows, columns] = check::sizes("output", &self.output)?;
         even("output", columns)?;
         let last = i64::try_from(rows).ok().and_then(|rows| self.start.checked_add(rows));
         check::attribute("start", self.start >= 0 && last.is_some(), "positions from 0 to 2^63", self.start)?;
         check::attribute("theta", self.theta > 0.0 && self.theta < f64::INFINITY, "0 < theta < inf", self.theta)?;
-        check::memory(&[("output", self.output.location())], &[])?;
+        check::memory(data, &[("output", self.output.location())], &[])?;
         Ok(Rows { rows, columns })
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[("output", self.output.location())])
     }
 }

@@ -60,8 +60,8 @@ impl<'a, B: Backend, K> StoreKvCache<'a, B, K> {
         StoreKvCache { key, value, start_pos, key_cache, value_cache }
     }
 
-    /// Validates, and returns the sizes.
-    pub(crate) fn check(&self) -> Result<HeadSizes, Error> {
+    /// Validates, for a query or with data for a run, and returns the sizes.
+    pub(crate) fn check(&self, data: bool) -> Result<HeadSizes, Error> {
         let d = HeadSizes::of("key", &self.key)?;
         check::shape("value", &self.value, &[d.batch, d.heads, d.tokens, d.size])?;
         check::shape("start_pos", &self.start_pos, &[d.batch])?;
@@ -69,21 +69,11 @@ impl<'a, B: Backend, K> StoreKvCache<'a, B, K> {
         check::shape("key_cache", &self.key_cache, &[d.batch, d.heads, positions, d.size])?;
         check::shape("value_cache", &self.value_cache, &[d.batch, d.heads, positions, d.size])?;
         check::memory(
+            data,
             &[("key_cache", self.key_cache.location()), ("value_cache", self.value_cache.location())],
             &[("key", self.key.location()), ("value", self.value.location()), ("start_pos", self.start_pos.location())],
         )?;
         Ok(d)
-    }
-
-    /// What `check` leaves to a run.
-    pub(crate) fn check_data(&self) -> Result<(), Error> {
-        check::present(&[
-            ("key", self.key.location()),
-            ("value", self.value.location()),
-            ("start_pos", self.start_pos.location()),
-            ("key_cache", self.key_cache.location()),
-            ("value_cache", self.value_cache.location()),
-        ])
     }
 
     /// Rows of a cache.

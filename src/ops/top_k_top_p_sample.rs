@@ -233,7 +233,7 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         }
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         self.check_outputs(rows, vocabulary)?;
-        self.arguments(check::memory_of(data))?;
+        self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
         // In 64 bits: the sum may exceed 32.
         let max_k = ((i64::from(self.ks_max as i32) + 7) / 8 * 8).clamp(0, 1024);
         Ok(Batch { rows, vocabulary, max_k: max_k as usize })

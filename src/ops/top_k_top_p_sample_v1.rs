@@ -115,7 +115,7 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
         if let Some(status) = &self.row_status {
             check::column("row_status", status, rows)?;
         }
-        self.arguments(check::memory_of(data))?;
+        self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
         Ok([rows, columns])
     }
 
