@@ -14,6 +14,12 @@
 //! * Everything between [`Simd::vectorize`] and an intrinsic is `#[inline(always)]`: a function that is not inlined is compiled
 //!   without the features of its caller and passes vectors through memory.
 
+mod dot;
+pub use dot::{Dot, TileBlock, TileUnit};
+use dot::{even_odd, widen};
+
+mod half_bits;
+
 mod portable;
 pub use portable::Portable;
 
@@ -291,156 +297,5 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     #[inline(always)]
     fn prefetch_far(self, line: &[i8; 64]) {
         self.prefetch(line);
-    }
-}
-
-/// The 4-wide int8 dot product into `i32`: exact over the full range, -128 * -128 included.
-///
-/// A token's own unit may want the activations in another form (offset into unsigned, or widened to 16 bits), so they are packed
-/// once per block of rows ([`Dot::pack_quad`]) and read in that form by the tiles. Weights stay `i8` in the one packed format.
-pub trait Dot: Simd {
-    /// Four activations, prepared, in every 32-bit lane.
-    type X: Copy;
-    /// 16 columns of four weights, prepared.
-    type W: Copy;
-    /// Four activations as [`Dot::splat_quad`] reads them.
-    type Quad: bytemuck::Pod;
-    /// 16 columns of four weights as [`Dot::load_weights`] reads them.
-    type Weights: Copy;
-    /// What [`Dot::tile_unit`] gives.
-    type Unit: TileUnit;
-
-    /// Four activations in the form that this token reads.
-    fn pack_quad(self, x: [i8; 4]) -> Self::Quad;
-    /// The quad in every lane.
-    fn splat_quad(self, x: &Self::Quad) -> Self::X;
-    /// Panels in the form that [`Dot::load_weights`] reads: as they lie, or made in `words`, 16 for each vector. For weights that
-    /// are read many times.
-    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [Self::Weights]; NV];
-    /// Reads `[16][4]` weights of one quad of k, staged.
-    fn load_weights(self, w: &Self::Weights) -> Self::W;
-    /// Reads `[16][4]` weights of one quad of k as they lie in a panel.
-    fn weights(self, w: &[i8; 64]) -> Self::W;
-    /// What an accumulator starts from, given the column sums of the weights.
-    fn start(self, column_sums: Self::I32) -> Self::I32;
-    /// `acc[n] += sum over i of x[i] * w[n][i]`
-    fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
-    /// The unit that multiplies blocks of rows by panels, where there is one; its activations are bytes as they are.
-    #[inline(always)]
-    fn tile_unit(self) -> Option<Self::Unit> {
-        None
-    }
-}
-
-/// Rows of packed activations for a [`TileUnit`].
-#[derive(Clone, Copy, Debug)]
-pub struct TileBlock<'a> {
-    /// From the first row on.
-    pub x: &'a [u64],
-    /// Words from row to row.
-    pub pitch: usize,
-    /// At most 32.
-    pub rows: usize,
-    /// 64 elements of K each.
-    pub steps: usize,
-}
-
-/// A unit that multiplies whole tiles: up to 32 rows by two panels at once.
-pub trait TileUnit: Copy {
-    /// To be called before [`TileUnit::multiply`] with blocks of that many rows, at most 32.
-    fn configure(self, rows: usize);
-    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
-    fn multiply<const NV: usize>(
-        self,
-        block: TileBlock<'_>,
-        w: [&[[i8; 64]]; NV],
-        ahead: [&[[i8; 64]]; NV],
-        to: &mut [[i32; 16]],
-        pitch: usize,
-    );
-    /// To be called after the last block.
-    fn release(self);
-}
-
-/// No unit.
-impl TileUnit for core::convert::Infallible {
-    fn configure(self, _rows: usize) {
-        match self {}
-    }
-    fn multiply<const NV: usize>(
-        self,
-        _block: TileBlock<'_>,
-        _w: [&[[i8; 64]]; NV],
-        _ahead: [&[[i8; 64]]; NV],
-        _to: &mut [[i32; 16]],
-        _pitch: usize,
-    ) {
-        match self {}
-    }
-    fn release(self) {
-        match self {}
-    }
-}
-
-/// [`Dot::pack_quad`] of a token whose products are of 16 bits: those of even number, then those of odd.
-#[inline(always)]
-fn even_odd(x: [i8; 4]) -> [i16; 4] {
-    [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
-}
-
-/// [`Dot::stage`] of a token that reads weights of 16 bits.
-#[inline(always)]
-fn widen<'a, const NV: usize>(
-    w: [&[[i8; 64]]; NV],
-    words: &'a mut [u64],
-    one: impl Fn(&[i8; 64], &mut [i16; 64]),
-) -> [&'a [[i16; 64]]; NV] {
-    let length = w[0].len();
-    let all = bytemuck::cast_slice_mut::<u64, i16>(words).as_chunks_mut::<64>().0;
-    for v in 0..NV {
-        for (w, to) in w[v].iter().zip(&mut all[v * length..]) {
-            one(w, to);
-        }
-    }
-    let mut panels: [&[[i16; 64]]; NV] = [&[]; NV];
-    for v in 0..NV {
-        panels[v] = &all[v * length..][..length];
-    }
-    panels
-}
-
-/// IEEE half precision by integer arithmetic, for instruction sets without a conversion.
-mod half_bits {
-    use super::Simd;
-
-    /// Exact: the exponent is moved by one multiplication with a power of two, which also normalises subnormals.
-    #[inline(always)]
-    pub fn widen<S: Simd>(s: S, h: S::I32) -> S::F32 {
-        let sign = s.shl::<16>(s.and(h, s.splat_i32(0x8000)));
-        let magnitude = s.and(h, s.splat_i32(0x7FFF));
-        let scaled = s.mul(s.from_bits(s.shl::<13>(magnitude)), s.splat(f32::from_bits(0x7780_0000)));
-        let special = s.or(s.shl::<13>(magnitude), s.splat_i32(0x7F80_0000));
-        let is_special = s.gt_i32(magnitude, s.splat_i32(0x7BFF));
-        s.from_bits(s.or(sign, s.select_i32(is_special, special, s.bits(scaled))))
-    }
-
-    /// Round half to even. Normal results round by integer carry; subnormal results by the addition of 0.5, whose last place is
-    /// 2^-24, the smallest half; from 65520 on the result is infinite.
-    #[inline(always)]
-    pub fn narrow<S: Simd>(s: S, v: S::F32) -> S::I32 {
-        let bits = s.bits(v);
-        let sign = s.shr::<16>(s.and(bits, s.splat_i32(i32::MIN)));
-        let magnitude = s.and(bits, s.splat_i32(0x7FFF_FFFF));
-        let odd = s.and(s.shr::<13>(magnitude), s.splat_i32(1));
-        let rounded = s.add_i32(s.add_i32(magnitude, s.splat_i32(0xFFF)), odd);
-        let normal = s.shr::<13>(s.sub_i32(rounded, s.splat_i32(112 << 23)));
-        let half = s.splat(0.5);
-        let small = s.sub_i32(s.bits(s.add(s.from_bits(magnitude), half)), s.bits(half));
-        let is_small = s.gt_i32(s.splat_i32(113 << 23), magnitude);
-        let is_big = s.gt_i32(magnitude, s.splat_i32(0x477F_EFFF));
-        let is_nan = s.gt_i32(magnitude, s.splat_i32(0x7F80_0000));
-        let finite = s.select_i32(is_small, small, normal);
-        let big = s.select_i32(is_nan, s.splat_i32(0x7E00), s.splat_i32(0x7C00));
-        s.or(sign, s.select_i32(is_big, big, finite))
     }
 }

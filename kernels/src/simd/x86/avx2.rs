@@ -5,7 +5,7 @@
 
 use super::folds;
 use crate::dispatch::Isa;
-use crate::simd::{Dot, Simd, even_odd, widen};
+use crate::simd::Simd;
 use core::arch::x86_64::*;
 
 /// AVX2, FMA, F16C, BMI1, BMI2.
@@ -39,6 +39,8 @@ macro_rules! both {
         [hw!($f($a[0], $b[0], $c[0])), hw!($f($a[1], $b[1], $c[1]))]
     };
 }
+
+mod dot;
 
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn plain<R>(f: impl FnOnce() -> R) -> R {
@@ -430,64 +432,5 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn prefetch_far(self, line: &[i8; 64]) {
         hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
-    }
-}
-
-/// `vpmaddwd` on the even and the odd bytes, widened in their lanes; `vpmaddubsw` would saturate.
-impl Dot for Avx2 {
-    type X = [__m256i; 2];
-    type W = [I; 2];
-    type Quad = [i16; 4];
-    type Weights = [i16; 64];
-    type Unit = core::convert::Infallible;
-
-    #[inline(always)]
-    fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
-        even_odd(x)
-    }
-    #[inline(always)]
-    fn splat_quad(self, x: &[i16; 4]) -> [__m256i; 2] {
-        let [even, odd]: [i32; 2] = bytemuck::cast(*x);
-        hw!([_mm256_set1_epi32(even), _mm256_set1_epi32(odd)])
-    }
-    #[inline(always)]
-    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
-        widen(
-            w,
-            words,
-            #[inline(always)]
-            |w, to| {
-                let [even, odd] = self.weights(w);
-                hw!(for (i, quarter) in [even[0], even[1], odd[0], odd[1]].into_iter().enumerate() {
-                    _mm256_storeu_si256(to.as_mut_ptr().add(16 * i).cast(), quarter);
-                })
-            },
-        )
-    }
-    #[inline(always)]
-    fn load_weights(self, w: &[i16; 64]) -> [I; 2] {
-        let at = w.as_ptr();
-        hw!({
-            let even = [_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(16).cast())];
-            [even, [_mm256_loadu_si256(at.add(32).cast()), _mm256_loadu_si256(at.add(48).cast())]]
-        })
-    }
-    #[inline(always)]
-    fn weights(self, w: &[i8; 64]) -> [I; 2] {
-        hw!({
-            let w = [_mm256_loadu_si256(w.as_ptr().cast()), _mm256_loadu_si256(w.as_ptr().add(32).cast())];
-            let up = both!(_mm256_slli_epi16::<8>, w);
-            [both!(_mm256_srai_epi16::<8>, up), both!(_mm256_srai_epi16::<8>, w)]
-        })
-    }
-    #[inline(always)]
-    fn start(self, _column_sums: I) -> I {
-        self.splat_i32(0)
-    }
-    #[inline(always)]
-    fn dot(self, acc: I, x: [__m256i; 2], w: [I; 2]) -> I {
-        let even = both!(_mm256_madd_epi16, [x[0], x[0]], w[0]);
-        let odd = both!(_mm256_madd_epi16, [x[1], x[1]], w[1]);
-        self.add_i32(self.add_i32(acc, even), odd)
     }
 }

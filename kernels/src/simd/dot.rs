@@ -1,0 +1,118 @@
+//! What tokens add to a vector for products of int8: a dot instruction, and where there is one a unit that multiplies whole tiles.
+
+use super::Simd;
+
+/// The 4-wide int8 dot product into `i32`: exact over the full range, -128 * -128 included.
+///
+/// A token's own unit may want the activations in another form (offset into unsigned, or widened to 16 bits), so they are packed
+/// once per block of rows ([`Dot::pack_quad`]) and read in that form by the tiles. Weights stay `i8` in the one packed format.
+pub trait Dot: Simd {
+    /// Four activations, prepared, in every 32-bit lane.
+    type X: Copy;
+    /// 16 columns of four weights, prepared.
+    type W: Copy;
+    /// Four activations as [`Dot::splat_quad`] reads them.
+    type Quad: bytemuck::Pod;
+    /// 16 columns of four weights as [`Dot::load_weights`] reads them.
+    type Weights: Copy;
+    /// What [`Dot::tile_unit`] gives.
+    type Unit: TileUnit;
+
+    /// Four activations in the form that this token reads.
+    fn pack_quad(self, x: [i8; 4]) -> Self::Quad;
+    /// The quad in every lane.
+    fn splat_quad(self, x: &Self::Quad) -> Self::X;
+    /// Panels in the form that [`Dot::load_weights`] reads: as they lie, or made in `words`, 16 for each vector. For weights that
+    /// are read many times.
+    fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [Self::Weights]; NV];
+    /// Reads `[16][4]` weights of one quad of k, staged.
+    fn load_weights(self, w: &Self::Weights) -> Self::W;
+    /// Reads `[16][4]` weights of one quad of k as they lie in a panel.
+    fn weights(self, w: &[i8; 64]) -> Self::W;
+    /// What an accumulator starts from, given the column sums of the weights.
+    fn start(self, column_sums: Self::I32) -> Self::I32;
+    /// `acc[n] += sum over i of x[i] * w[n][i]`
+    fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
+    /// The unit that multiplies blocks of rows by panels, where there is one; its activations are bytes as they are.
+    #[inline(always)]
+    fn tile_unit(self) -> Option<Self::Unit> {
+        None
+    }
+}
+
+/// Rows of packed activations for a [`TileUnit`].
+#[derive(Clone, Copy, Debug)]
+pub struct TileBlock<'a> {
+    /// From the first row on.
+    pub x: &'a [u64],
+    /// Words from row to row.
+    pub pitch: usize,
+    /// At most 32.
+    pub rows: usize,
+    /// 64 elements of K each.
+    pub steps: usize,
+}
+
+/// A unit that multiplies whole tiles: up to 32 rows by two panels at once.
+pub trait TileUnit: Copy {
+    /// To be called before [`TileUnit::multiply`] with blocks of that many rows, at most 32.
+    fn configure(self, rows: usize);
+    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
+    fn multiply<const NV: usize>(
+        self,
+        block: TileBlock<'_>,
+        w: [&[[i8; 64]]; NV],
+        ahead: [&[[i8; 64]]; NV],
+        to: &mut [[i32; 16]],
+        pitch: usize,
+    );
+    /// To be called after the last block.
+    fn release(self);
+}
+
+/// No unit.
+impl TileUnit for core::convert::Infallible {
+    fn configure(self, _rows: usize) {
+        match self {}
+    }
+    fn multiply<const NV: usize>(
+        self,
+        _block: TileBlock<'_>,
+        _w: [&[[i8; 64]]; NV],
+        _ahead: [&[[i8; 64]]; NV],
+        _to: &mut [[i32; 16]],
+        _pitch: usize,
+    ) {
+        match self {}
+    }
+    fn release(self) {
+        match self {}
+    }
+}
+
+/// [`Dot::pack_quad`] of a token whose products are of 16 bits: those of even number, then those of odd.
+#[inline(always)]
+pub(super) fn even_odd(x: [i8; 4]) -> [i16; 4] {
+    [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+}
+
+/// [`Dot::stage`] of a token that reads weights of 16 bits.
+#[inline(always)]
+pub(super) fn widen<'a, const NV: usize>(
+    w: [&[[i8; 64]]; NV],
+    words: &'a mut [u64],
+    one: impl Fn(&[i8; 64], &mut [i16; 64]),
+) -> [&'a [[i16; 64]]; NV] {
+    let length = w[0].len();
+    let all = bytemuck::cast_slice_mut::<u64, i16>(words).as_chunks_mut::<64>().0;
+    for v in 0..NV {
+        for (w, to) in w[v].iter().zip(&mut all[v * length..]) {
+            one(w, to);
+        }
+    }
+    let mut panels: [&[[i16; 64]]; NV] = [&[]; NV];
+    for v in 0..NV {
+        panels[v] = &all[v * length..][..length];
+    }
+    panels
+}
