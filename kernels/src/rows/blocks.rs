@@ -1,7 +1,7 @@
 //! The maxima of fixed blocks of a row, in one pass, and what they prove: a bound that at least k maxima reach is reached by at least k
 //! elements.
 
-use super::estimate::{Estimate, Whole};
+use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::{ascending_to_value, bits_of_half, value_to_ascending};
 use super::vectors;
@@ -39,27 +39,20 @@ pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], ma
     Summary::new(max, nan && holds_nan(s, row))
 }
 
-/// [`block_maxima`], and the sum of the row by estimates; `None` where its elements are too far apart for these. For rows that take longer
-/// to read than to add up.
+/// [`block_maxima`], and the sum of the row by estimates around `center`; `None` where elements are too far above that. For rows that take
+/// longer to read than to add up.
 #[inline(never)]
 pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
+    center: f32,
     nan: bool,
 ) -> Option<(Summary, Whole)> {
-    /// Vectors, evenly spread.
-    const SAMPLE: usize = 64;
+    let estimate = Estimate::new(center)?;
     s.vectorize(
         #[inline(always)]
         || {
-            let mut center = s.splat(f32::NEG_INFINITY);
-            for part in row.chunks((row.len() / SAMPLE).max(16)) {
-                if let Some(sixteen) = part.first_chunk::<16>() {
-                    center = s.max(T::load(s, sixteen), center);
-                }
-            }
-            let estimate = Estimate::new(s.reduce_max(center))?;
             let mut sums = [s.splat(0.0); 4];
             let max = pass::<S, T, BLOCK>(
                 s,
@@ -69,7 +62,7 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
                 |i, v| sums[i % 4] = s.add(sums[i % 4], estimate.of(s, v)),
             );
             let end = &row[row.len() / (16 * BLOCK) * (16 * BLOCK)..];
-            let sum = s.reduce_add(s.add(s.add(sums[0], sums[1]), s.add(sums[2], sums[3]))) + estimate.sum(s, end);
+            let sum = total(s, sums) + estimate.sum(s, end);
             let summary = Summary::new(max, nan && holds_nan(s, row));
             Some((summary, Whole::around(estimate, sum, summary.max)?))
         },

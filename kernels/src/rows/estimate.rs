@@ -58,10 +58,16 @@ impl Estimate {
                     #[inline(always)]
                     |span| sums[0] = s.add(sums[0], self.of(s, span.load(s, rest, T::NEG_INFINITY))),
                 );
-                s.reduce_add(s.add(s.add(sums[0], sums[1]), s.add(sums[2], sums[3])))
+                total(s, sums)
             },
         )
     }
+}
+
+/// All lanes of four sums together.
+#[inline(always)]
+pub fn total<S: Simd>(s: S, sums: [S::F32; 4]) -> f32 {
+    s.reduce_add(s.add(s.add(sums[0], sums[1]), s.add(sums[2], sums[3])))
 }
 
 /// Estimates of all elements of a row, added up.

@@ -77,7 +77,7 @@ impl<T: Element> Sample<'_, T> {
                 }
                 _ => Weights::of_row(s, row, max, is_logits),
             };
-            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima, whole: None }, weights, front, list) {
+            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, weights, front, list) {
                 Nucleus::List(found) => n = found,
                 Nucleus::Above(above) => return self.flat_min_p(s, above, weights, max),
             }

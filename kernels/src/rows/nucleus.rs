@@ -129,15 +129,13 @@ pub struct Row<'a, T> {
     pub max: f32,
     /// Of its blocks.
     pub maxima: &'a [f32],
-    /// Its sum, if that was estimated on the way.
-    pub whole: Option<Whole>,
 }
 
 impl<T: Element> Row<'_, T> {
     /// From the 64 largest, and block maxima or an estimate for what is outside: enough where few hold most.
     #[inline(always)]
-    pub fn first_front<S: Simd, const BLOCK: usize>(&self, s: S, list: &mut List<'_>) -> Option<Front> {
-        let Row { row, p, max, maxima, whole } = *self;
+    pub fn first_front<S: Simd, const BLOCK: usize>(&self, s: S, whole: Option<Whole>, list: &mut List<'_>) -> Option<Front> {
+        let Row { row, p, max, maxima } = *self;
         let k = row.len().min(FIRST);
         top_k::<S, T, BLOCK>(s, row, k, maxima, list);
         let (values, e) = list.weigh(s, k, &Weights::Shifted { max });
@@ -151,8 +149,8 @@ impl<T: Element> Row<'_, T> {
 
     /// From all that is near the maximum, and an estimate of what is not.
     #[inline(always)]
-    pub fn second_front<S: Simd, const BLOCK: usize>(&self, s: S, list: &mut List<'_>) -> Option<Front> {
-        let Row { row, p, max, maxima, whole } = *self;
+    pub fn second_front<S: Simd, const BLOCK: usize>(&self, s: S, whole: Option<Whole>, list: &mut List<'_>) -> Option<Front> {
+        let Row { row, p, max, maxima } = *self;
         let whole = whole.or_else(|| Whole::of(s, row, max))?;
         for nats in NEAR {
             let half = list.values.len() / 2;
@@ -190,7 +188,7 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     front: Option<Front>,
     list: &mut List<'_>,
 ) -> Nucleus {
-    let Row { row, p, max, maxima, .. } = asked;
+    let Row { row, p, max, maxima } = asked;
     let is_logits = !matches!(weights, Weights::Given);
     if let Some(Front { most, .. }) = front {
         let (_, e) = list.weigh(s, most, &weights);

@@ -4,18 +4,20 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole, half_maxima, maxima_len};
+use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole, half_maxima, maxima_len, range};
 use super::draw::certain_draw;
 use super::find::find;
 use super::first_max::{Summary, first_max, position};
 use super::guess::candidates;
 use super::keep::{Found, Kept};
+use super::key::ascending_to_value;
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
+use super::window::sample;
 use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -142,7 +144,7 @@ fn is_empty<T: Element>(row: &[T], summary: Summary, is_logits: bool) -> bool {
     summary.max == f32::NEG_INFINITY || (!is_logits && summary.max == 0.0 && row.iter().all(zero))
 }
 
-impl<T: Element> Sample<'_, T> {
+impl<'a, T: Element> Sample<'a, T> {
     /// The whole work.
     #[inline(always)]
     fn choose<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
@@ -175,14 +177,13 @@ impl<T: Element> Sample<'_, T> {
         let (few, row, nan, Stages { k, p, is_logits, .. }) = (self.few_blocks::<BLOCK>(), self.row, self.nan, self.stages);
         let Workspace { list, maxima } = &mut self.work;
         // Adding up is hidden behind reading.
-        if k == 0
-            && 0.0 < p
-            && p < 1.0
-            && is_logits
-            && size_of_val(row) > FAR
-            && let Some((summary, whole)) = block_maxima_and_whole::<S, T, BLOCK>(s, row, maxima, nan)
-        {
-            return (Found::Whole(whole), summary);
+        if k == 0 && 0.0 < p && p < 1.0 && is_logits && size_of_val(row) > FAR {
+            // The largest of a sample, or what comes next above it.
+            let taken = sample(s, row, list);
+            let center = ascending_to_value(range(s, &list.values[..taken]).1);
+            if let Some((summary, whole)) = block_maxima_and_whole::<S, T, BLOCK>(s, row, maxima, center, nan) {
+                return (Found::Whole(whole), summary);
+            }
         }
         // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
         if k > 0
@@ -248,9 +249,8 @@ impl<T: Element> Sample<'_, T> {
     #[inline(always)]
     fn certain_nucleus<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &Found) -> Result<usize, Option<Front>> {
         let whole = if let Found::Whole(whole) = found { Some(*whole) } else { None };
-        let Workspace { list, maxima } = &mut self.work;
-        let asked = Row { row: self.row, p: self.stages.p, max, maxima, whole };
-        let front = asked.first_front::<S, BLOCK>(s, list);
+        let (asked, list) = self.nucleus(max);
+        let front = asked.first_front::<S, BLOCK>(s, whole, list);
         if self.middle.is_some() || self.stages.min_p > 0.0 {
             return Err(front);
         }
@@ -261,10 +261,16 @@ impl<T: Element> Sample<'_, T> {
         if self.filtered.is_some() {
             return Err(front);
         }
-        let Workspace { list, maxima } = &mut self.work;
-        let asked = Row { row: self.row, p: self.stages.p, max, maxima, whole };
-        let front = asked.second_front::<S, BLOCK>(s, list);
+        let (asked, list) = self.nucleus(max);
+        let front = asked.second_front::<S, BLOCK>(s, whole, list);
         self.certain_front(s, front).ok_or(front)
+    }
+
+    /// What top-p asks, and the list to look in.
+    #[inline(always)]
+    fn nucleus(&mut self, max: f32) -> (Row<'_, T>, &mut List<'a>) {
+        let Workspace { list, maxima } = &mut self.work;
+        (Row { row: self.row, p: self.stages.p, max, maxima }, list)
     }
 
     /// The choice from a nucleus whose end is not certain, if it does not hang on that.

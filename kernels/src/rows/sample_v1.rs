@@ -122,8 +122,7 @@ impl<T: Element> SampleV1<'_, T> {
         let Workspace { list, maxima } = &mut self.work;
         block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
         let first = Weights::of_row(s, self.row, max, true);
-        let found =
-            top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima, whole: None }, first, None, list);
+        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, first, None, list);
         let (above, n) = match found {
             Nucleus::List(n) => {
                 let last = list.values[n - 1];
