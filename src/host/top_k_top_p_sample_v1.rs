@@ -14,7 +14,7 @@ use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{MAX_K, Noise, SampleV1};
 
 impl<P: ParallelFor> Host<P> {
-    /// The lists, the keys, and room for rows that are not contiguous.
+    /// The lists, and room for rows that are not contiguous.
     fn plan_sample_v1<T: Element>(
         &self,
         call: &TopKTopPSampleV1<'_, Self, T>,
@@ -25,7 +25,7 @@ impl<P: ParallelFor> Host<P> {
             .of::<f32>(call.q.as_ref())
             .of::<f32>(call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits));
         let mut plan = Plan::new();
-        let slot = plan.each(self.pool.workers(), stages.beside(bytes_of_lists(v) + Pieces::bytes::<u64>(v)))?;
+        let slot = plan.each(self.pool.workers(), stages.beside(bytes_of_lists(v)))?;
         Ok((plan, slot))
     }
 }
@@ -61,7 +61,6 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> 
                 nan,
                 filtered: select.as_mut().map(Staged::as_slice),
                 work,
-                keys: memory.take(v),
             });
             if let Some(select) = select {
                 select.give_back();

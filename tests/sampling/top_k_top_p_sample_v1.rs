@@ -160,13 +160,18 @@ fn half_rows() {
 fn long_rows() {
     let mut random = Random(5);
     for v in [20_000, 70_001] {
-        for i in 0..1 + rounds(7) {
+        for i in 0..2 + rounds(6) {
             let mut case = case::<f32>(&mut random, 2, v);
             if i == 0 {
                 // A row of equals, and one that is nearly flat.
                 case.logits = (0..2 * v).map(|i| if i < v { 1.5 } else { 0.1 * random.unit() }).collect();
                 (case.top_k, case.top_p) = (vec![0; 2], vec![0.9; 2]);
                 case.q = Some((0..2 * v).map(|_| random.unit().abs()).collect());
+            } else if i == 1 {
+                // Rows with a few values, and with ever smaller probabilities, far behind the list.
+                case.logits = (0..2 * v).map(|i| if i < v { random.unit().round() } else { 3.0 * random.unit() }).collect();
+                (case.top_k, case.top_p) = (vec![0; 2], vec![0.97, 0.999]);
+                case.q = Some((0..2 * v).map(|_| random.unit().abs() + random.unit().powi(2)).collect());
             }
             let expected = case.defined();
             for host in hosts() {

@@ -2,20 +2,18 @@
 //!
 //! Its stages are those of [`super::Sample`] with two differences. Top-p keeps an entry while the sum before it is at most p: sums are
 //! `f32`, so that is "below the next number above p". And what top-p leaves is normalised again: by its logits where top-k made the
-//! list, else by a softmax over the probabilities, whose sum runs over the row by index. What is too much for a list is sorted in
-//! `keys`.
+//! list, else by a softmax over the probabilities, whose sum runs over the row by index.
 
 use super::blocks::{BLOCK, block_maxima};
 use super::first_max::first_max;
-use super::key::{index_of, key, value_of};
 use super::mass::cut;
 use super::nucleus::{Nucleus, Row, top_p};
 use super::race::{Noise, race, race_row};
-use super::row_sum;
+use super::ranks::Ranks;
 use super::sample::{Choice, Workspace, status};
 use super::select::top_k;
 use super::softmax::Weights;
-use super::survivors::{Above, pieces};
+use super::survivors::Above;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -40,8 +38,6 @@ pub struct SampleV1<'a, T> {
     pub filtered: Option<&'a mut [f32]>,
     /// Memory to work in, as for [`super::Sample`].
     pub work: Workspace<'a>,
-    /// As long as the row.
-    pub keys: &'a mut [u64],
 }
 
 impl<T: Element> Kernel for SampleV1<'_, T> {
@@ -71,7 +67,7 @@ impl<T: Element> Kernel for SampleV1<'_, T> {
         let on = self.p > 0.0 && self.p < 1.0;
         let winner = match (self.k, on) {
             (0, false) => self.whole(s, summary.max),
-            (0, true) => self.nucleus(s, summary.max),
+            (0, true) => self.nucleus(s, first, summary.max),
             _ => self.list(s, on),
         };
         // Without noise no stage removes the largest.
@@ -116,87 +112,34 @@ impl<T: Element> SampleV1<'_, T> {
         indices[race(s, values, &self.noise).0] as usize
     }
 
-    /// Top-p alone.
+    /// Top-p alone; the largest, `max`, stands at `token` first.
     #[inline(always)]
-    fn nucleus<S: Simd>(&mut self, s: S, max: f32) -> usize {
+    fn nucleus<S: Simd>(&mut self, s: S, token: usize, max: f32) -> usize {
         let Workspace { list, maxima } = &mut self.work;
         block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
-        let first = Weights::of_row(s, self.row, max, true);
-        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, first, None, list);
-        let (above, n) = match found {
+        let weights = Weights::of_row(s, self.row, max, true);
+        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, weights, None, list);
+        let above = match found {
             Nucleus::List(n) => {
                 let last = list.values[n - 1];
                 let ties = list.values[..n].iter().rev().take_while(|&&x| x == last).count();
-                (Above { value: last, ties }, n)
+                Above { value: last, ties }
             }
-            Nucleus::Above(above) => (above, 0),
+            Nucleus::Above(above) => above,
         };
         self.copy(s, above);
         if matches!(self.noise, Noise::None) {
-            return 0;
+            return token;
         }
-        let second = self.second(s, &first, above, max);
+        let weights = weights.again(s, self.row, above);
         let list = &mut self.work.list;
-        if n > 0 {
-            let values = &mut list.values[..n];
-            first.apply(s, values);
-            second.apply(s, values);
-            return list.indices[race(s, values, &self.noise).0] as usize;
+        if let Nucleus::List(n) = found {
+            weights.apply(s, &mut list.values[..n]);
+            return list.indices[race(s, &list.values[..n], &self.noise).0] as usize;
         }
-        let (row, keys) = (self.row, &mut *self.keys);
-        let mut n = 0;
-        pieces(
-            s,
-            row,
-            above,
-            list,
-            #[inline(always)]
-            |list, found| {
-                for i in 0..found {
-                    keys[n + i] = key(list.values[i], list.indices[i] as usize);
-                }
-                n += found;
-            },
-        );
-        keys[..n].sort_unstable();
-        let mut best = (0, f32::NEG_INFINITY);
-        let mut values = [0.0; MAX_K];
-        for (part, keys) in keys[..n].chunks(MAX_K).enumerate() {
-            let values = &mut values[..keys.len()];
-            for (value, &key) in values.iter_mut().zip(keys) {
-                *value = value_of(key);
-            }
-            first.apply(s, values);
-            second.apply(s, values);
-            let (place, score) = race(s, values, &self.noise.from(part * MAX_K));
-            if part == 0 || score > best.1 {
-                best = (index_of(keys[place]), score);
-            }
-        }
-        best.0
-    }
-
-    /// The softmax over the probabilities of what is kept.
-    #[inline(never)]
-    fn second<S: Simd>(&self, s: S, first: &Weights, mut above: Above, max: f32) -> Weights {
-        let top = first.of_one(s, max);
-        s.vectorize(
-            #[inline(always)]
-            || {
-                let again = Weights::Shifted { max: top };
-                let sum = row_sum(
-                    s,
-                    self.row.len(),
-                    #[inline(always)]
-                    |span| {
-                        let v = super::key::clean(s, span.load(s, self.row, T::NEG_INFINITY));
-                        let kept = above.mask(s, v, span.len);
-                        s.select(kept, again.of(s, first.of(s, v)), s.splat(0.0))
-                    },
-                );
-                Weights::Softmax { max: top, sum: sum as f32 }
-            },
-        )
+        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token, score: f32::NEG_INFINITY };
+        ranks.race(s, above, max, list);
+        ranks.token
     }
 
     #[inline(always)]

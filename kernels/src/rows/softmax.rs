@@ -5,6 +5,7 @@
 
 use super::key::clean;
 use super::mass::clamp;
+use super::survivors::Above;
 use super::{Span, row_sum, vectors};
 use crate::element::Element;
 use crate::math::exp_or_zero;
@@ -24,6 +25,17 @@ pub enum Weights {
     Shifted {
         /// The largest logit.
         max: f32,
+    },
+    /// The softmax of probabilities: `exp(pr - top) / total` of `pr = exp(x - max) / sum`.
+    Twice {
+        /// The largest logit.
+        max: f32,
+        /// The sum of `exp(x - max)`.
+        sum: f32,
+        /// The largest probability.
+        top: f32,
+        /// The sum of `exp(pr - top)`.
+        total: f32,
     },
     /// The value itself, 0 for -inf.
     Given,
@@ -113,12 +125,38 @@ impl Weights {
         )
     }
 
+    /// The softmax of a row, taken again of the probabilities of what is kept of it.
+    #[inline(never)]
+    pub fn again<S: Simd, T: Element>(&self, s: S, row: &[T], mut kept: Above) -> Weights {
+        let Weights::Softmax { max, sum } = *self else { return *self };
+        let top = self.of_one(s, max);
+        let total = s.vectorize(
+            #[inline(always)]
+            || {
+                row_sum(
+                    s,
+                    row.len(),
+                    #[inline(always)]
+                    |span| {
+                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                        s.select(kept.mask(s, v, span.len), weight(s, self.of(s, v), top), s.splat(0.0))
+                    },
+                )
+            },
+        );
+        Weights::Twice { max, sum, top, total: total as f32 }
+    }
+
     /// The probabilities of values; of a NaN, 0, unless they are given.
     #[inline(always)]
     pub fn of<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
         match *self {
             Weights::Softmax { max, sum } => s.div(weight(s, v, max), s.splat(sum)),
             Weights::Shifted { max } => weight(s, v, max),
+            Weights::Twice { max, sum, top, total } => {
+                let pr = s.div(weight(s, v, max), s.splat(sum));
+                s.div(weight(s, pr, top), s.splat(total))
+            }
             Weights::Given => {
                 let nothing = s.eq(v, s.splat(f32::NEG_INFINITY));
                 s.select(nothing, s.splat(0.0), s.add(v, s.splat(0.0)))
