@@ -1,10 +1,29 @@
 //! Choosing the next token from a row of logits, and the int8 (W8A8) LLaMA decoder that produced it.
 //!
 //! * [`ops`]: what each operation is. [`Host`] runs it on the processor; a call is validated once, before anything is written.
-//! * Memory is the caller's: [`Run::workspace`] says how much, [`Run::run`] works in it. No call allocates.
+//! * Memory is the caller's: [`Run::workspace`] says how much, [`Run::run`] works in it, aligned to 64 bytes. No call allocates; what a pool
+//!   of threads does is its own ([`Rayon`]).
 //! * The same inputs give the same bits on every instruction set, tile size, thread count, batch and build.
+//! * A call that is refused has written nothing, and its [`Error`] has a [`Status`] and names the argument, what was expected and what was found.
 //!
-//! `no_std` without the default features.
+//! ```
+//! use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::TopKTopPSample};
+//!
+//! let (logits, top_k, top_p, mut token) = ([0.5f32, 2.0, 1.0, 1.5], [2], [0.9f32], [0i64]);
+//! let call = TopKTopPSample::new(
+//!     Tensor::new([1, 4], &logits)?,
+//!     Tensor::new([1], &top_k)?,
+//!     Tensor::new([1], &top_p)?,
+//!     TensorMut::new([1], &mut token)?,
+//! );
+//! let host = Host::new();
+//! let mut scratch = Scratch::new(host.workspace(&call)?);
+//! host.run(call, &mut scratch)?;
+//! assert_eq!(token, [1]);
+//! # Ok::<(), tilekern::Error>(())
+//! ```
+//!
+//! Features: `std` and `rayon` by default, `alloc`, `ascend`; `no_std` without them.
 #![no_std]
 
 #[cfg(feature = "std")]

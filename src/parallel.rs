@@ -78,7 +78,7 @@ pub struct Rayon {
 
 #[cfg(feature = "rayon")]
 impl Rayon {
-    /// A pool of `threads` threads, at least one.
+    /// A pool of `threads` threads, at least one; an error (-2) where the system gives no thread.
     pub fn new(threads: usize) -> Result<Rayon, crate::Error> {
         let build = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
         let failed = |_| crate::Error::new(crate::Status::Unsupported, "threads", "a pool of threads", threads);

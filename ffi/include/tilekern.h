@@ -1,14 +1,17 @@
 // tilekern: token sampling and the int8 LLaMA decoder, on the processor. Made by cbindgen from ffi/src; do not edit.
 //
 // Status: 0; 161001 a required pointer is NULL; 161002 a dtype, rank, shape, stride or range is wrong; 561002 a size is outside what
-// the operator supports; -1 workspace; -2 not supported here; -3 backend; -4 internal. A call that fails writes nothing but the
-// message of its context.
+// the operator supports (rows of logits: 2^20); -1 workspace; -2 not supported here; -3 backend; -4 a `parallel_for` that broke its
+// promise, after which outputs are unspecified. Any other call that fails writes nothing but the message of its context; a success leaves
+// that as it was.
 //
 // Every operation has a struct of arguments, which begins with its size and is initialised with TK_.._ARGS_INIT; a query, which says
 // how much workspace a call needs; and a function that runs in it. Memory is the caller's, nothing is allocated. A workspace is
 // aligned to 64 bytes, at least as large as the query says, and of any content; it may be NULL when that is 0.
 //
-// The dtype T is f32, f16 or bf16, one for all T of a call. `?` marks tensors that may be NULL. Numbers in comments are defaults.
+// The dtype T is f32, f16 or bf16, one for all T of a call. `?` marks tensors that may be NULL. What a comment begins
+// with, before a colon, is the default; of several values the first. Formulas, limits and edge cases: `cargo doc -p tilekern`, by the
+// same names. Inputs may have any strides from 0 on; outputs overlap neither themselves nor another tensor (161002).
 #ifndef TILEKERN_H
 #define TILEKERN_H
 
@@ -210,9 +213,9 @@ typedef struct tk_model_options {
   size_t struct_size;
   /// TK_F32: the activations; or TK_F16 or TK_BF16.
   int32_t dtype;
-  /// TK_I8: the product that gives the logits; or TK_F32, which is exact and takes four times the memory.
+  /// TK_I8: the product that gives the logits; or TK_F32, not quantised: a matrix of its own takes up to four times the memory.
   int32_t head_dtype;
-  /// ? A llama2.c tokenizer, for checkpoints that carry none; it may go after the load.
+  /// ? A llama2.c tokenizer, for checkpoints that carry none; it may be freed after the load.
   const void *tokenizer;
   /// Its length.
   size_t tokenizer_bytes;
@@ -624,7 +627,7 @@ typedef struct tk_top_k_top_p_sample_args {
   size_t struct_size;
   /// T[B,V]: logits, or probabilities
   const struct tk_tensor *logits;
-  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, ks_max) the row goes without.
+  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, ks_max) the stage is skipped for that row.
   const struct tk_tensor *top_k;
   /// T[B]: the mass that top-p keeps; <= 0 keeps the best token, >= 1 all.
   const struct tk_tensor *top_p;
@@ -666,9 +669,9 @@ typedef struct tk_top_k_top_p_sample_v1_args {
   size_t struct_size;
   /// T[B,V]
   const struct tk_tensor *logits;
-  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, 1024) the row goes without.
+  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, 1024) the stage is skipped for that row.
   const struct tk_tensor *top_k;
-  /// T[B]: the mass that top-p keeps; outside (0,1) the row goes without.
+  /// T[B]: the mass that top-p keeps; outside (0,1) the stage is skipped for that row.
   const struct tk_tensor *top_p;
   /// ? f32[B,V]: noise, by place in the row's list.
   const struct tk_tensor *q;
@@ -746,7 +749,7 @@ int32_t tk_model_bytes(struct tk_context *context,
                        size_t file_bytes,
                        size_t *bytes);
 
-/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may go after the
+/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed after the
 /// load, the memory after the last use of the model.
 int32_t tk_model_load(struct tk_context *context,
                       const struct tk_model_options *options,
@@ -759,7 +762,8 @@ int32_t tk_model_load(struct tk_context *context,
 /// The bytes of token `id` after token `previous`: the model's own, without a NUL. A character may be several tokens.
 int32_t tk_model_token_text(const struct tk_model *model, int32_t previous, int32_t id, const char **text, size_t *length);
 
-/// The ids of `text`, none added for its beginning. `count` says how many there are; over `capacity` it is -1 and none is written.
+/// The ids of `text`, none added for its beginning. `count` says how many there are; if that is more than `capacity`, -1 is
+/// returned and no id is written.
 int32_t tk_model_encode(const struct tk_model *model,
                         const char *text,
                         size_t length,

@@ -18,9 +18,9 @@ pub struct tk_model_options {
     struct_size: usize,
     /// TK_F32: the activations; or TK_F16 or TK_BF16.
     dtype: i32,
-    /// TK_I8: the product that gives the logits; or TK_F32, which is exact and takes four times the memory.
+    /// TK_I8: the product that gives the logits; or TK_F32, not quantised: a matrix of its own takes up to four times the memory.
     head_dtype: i32,
-    /// ? A llama2.c tokenizer, for checkpoints that carry none; it may go after the load.
+    /// ? A llama2.c tokenizer, for checkpoints that carry none; it may be freed after the load.
     tokenizer: *const c_void,
     /// Its length.
     tokenizer_bytes: usize,
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn tk_model_bytes(
     unsafe { enter(context, body) }
 }
 
-/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may go after the
+/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed after the
 /// load, the memory after the last use of the model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_model_load(
@@ -173,7 +173,8 @@ pub unsafe extern "C" fn tk_model_token_text(
     unsafe { enter(null_mut(), body) }
 }
 
-/// The ids of `text`, none added for its beginning. `count` says how many there are; over `capacity` it is -1 and none is written.
+/// The ids of `text`, none added for its beginning. `count` says how many there are; if that is more than `capacity`, -1 is
+/// returned and no id is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_model_encode(
     model: *const tk_model,

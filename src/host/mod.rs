@@ -74,7 +74,7 @@ impl<P: ParallelFor> Host<P> {
         Host { level: Level::detect(), pool }
     }
 
-    /// A given instruction set and pool. An instruction set that the processor lacks is an error, never silently another.
+    /// A given instruction set and pool. An instruction set that the processor lacks is an error (-2), never silently another.
     pub fn with(isa: Isa, pool: P) -> Result<Host<P>, Error> {
         let level = Level::new(isa);
         let lacks = || Error::new(Status::Unsupported, "isa", "one that this processor has", isa.name());

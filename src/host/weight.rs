@@ -49,7 +49,8 @@ impl<'a> Weight<'a> {
             (FORMAT_NZ, Some(data)) => Weight::Stripes(data),
             (_, Some(data)) => {
                 let strides = view.dims().strides();
-                let pitch = strides[strides.len() - 2];
+                // A row that none follows may have any.
+                let pitch = if d.k > 1 { strides[strides.len() - 2] } else { 0 };
                 Weight::Rows { data, expert: if strides.len() == 3 { strides[0] } else { 0 }, pitch }
             }
             _ => Weight::Strided(*view),

@@ -18,7 +18,8 @@ pub enum HeadKind {
     /// Weights and activations in int8, as in the layers.
     #[default]
     Int8,
-    /// Weights and activations as they are: the logits are not rounded, and it takes four times the memory.
+    /// Weights and activations as they are, not quantised: a matrix of its own takes up to four times the memory, and none where the
+    /// classifier is the embedding.
     Float,
 }
 

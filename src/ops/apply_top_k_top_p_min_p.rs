@@ -8,7 +8,7 @@ use crate::tensor::Describe;
 /// Keeps of every row of descending probabilities what top-k, top-p and min-p leave, and makes the others 0.
 ///
 /// Entry j of a row v stays iff j < k, `!(f32(sum_j) - v_j > p)`, where `sum_j = v_0 + .. + v_j` is added in f64 and rounded once, and
-/// `!(v_j < v_0 * min_p)`. Whoever has exactly p before him stays; kept entries are copied bit for bit and not normalised again.
+/// `!(v_j < v_0 * min_p)`. An entry with exactly p before it stays; kept entries are copied bit for bit and not normalised again.
 ///
 /// * Shapes: `probs` and `sampled_res` `[B,V]`; `k`, `p` and `min_p` `[B]` or `[B,1]`. B = 0 writes nothing, V = 0 is refused.
 /// * Dtypes: `probs`, `p`, `min_p` and `sampled_res` f32, f16 or bf16, one for all; arithmetic in f32.

@@ -130,7 +130,7 @@ fn are_slices(a: Location<'_>, b: Location<'_>) -> bool {
         // In bytes, so that tensors of different dtypes compare.
         let mut bytes = [0; crate::tensor::MAX_RANK];
         for (to, from) in bytes.iter_mut().zip(strides?) {
-            *to = from * t.element_bytes();
+            *to = from.checked_mul(t.element_bytes())?;
         }
         Some((rank, bytes, d.shape()[rank - 1] * t.element_bytes()))
     };

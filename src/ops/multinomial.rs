@@ -91,7 +91,8 @@ pub(crate) struct Draws {
 ///   times 2^-30.
 /// * **Limit** of the race: a weight below 2^-28.5 of the largest is never drawn, see [`Exponential`](super::Exponential). u has 24 bits:
 ///   with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row.
-/// * Workspace: 145 KiB a worker; without replacement for the whole call half as many keys of 8 bytes again as samples.
+/// * Workspace: 145 KiB a worker. Several samples without replacement need 8 bytes for each of min(C, n + max(16 384, n / 2)) keys, once for
+///   the whole call.
 /// * Errors: 161001 a tensor without data; 161002, in this order: the rank of `probs`, the rank of `out`, its last dimension, its first,
 ///   `num_samples` < 1, `num_samples` > C without replacement, C > 2^24, overlapping tensors.
 /// * Document 000, the choice `multiNomial`.

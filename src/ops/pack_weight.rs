@@ -52,8 +52,8 @@ impl<B: Backend> UnpackedWeight<'_, B> {
 ///   `q = rne(w * (1 / scale))`; a column whose scale has no finite reciprocal becomes zeros.
 /// * The format is described in `tilekern_kernels::pack`. It has a versioned header, may be stored in a file, and is checked when it is used.
 /// * Workspace: none.
-/// * Errors: 161001 a tensor without data, a missing `weight_scale`; 161002 a shape that does not fit, an unknown format, overlapping
-///   tensors.
+/// * Errors: 161001 a tensor without data, a missing `weight_scale`; 161002 a shape that does not fit, K > 65 536, an unknown format,
+///   floats in another than the plain one, overlapping tensors.
 /// * Documents 003 and 004.
 ///
 /// ```

@@ -17,7 +17,7 @@ pub(crate) struct Rows {
 /// * Shapes: `input` `[M,H]`, `gamma` `[H]`, `output` `[M,H]`; M = 0 writes nothing, H = 0 is refused.
 /// * Dtypes: f32, f16 or bf16, one for all; arithmetic in f32, the sum of squares in f64 by blocks of 256.
 /// * A row of zeros gives zeros; a NaN or an infinity spreads over its row.
-/// * Workspace: two rows a worker, used only by tensors whose last dimension is not contiguous.
+/// * Workspace: `gamma` and two rows a worker, used only by tensors whose last dimension is not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, a NaN or negative `eps`, overlapping tensors.
 /// * Document 003, `resNorm`.
 ///
@@ -72,7 +72,7 @@ impl<'a, B: Backend, T> RmsNorm<'a, B, T> {
 /// * Dtypes: `input` and `gamma` f32, f16 or bf16, one for both; `output` i8; `output_scale` f32.
 /// * A row whose scale has no finite reciprocal (zeros; below 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
 ///   value of `max |y| / 127`.
-/// * Workspace: three rows a worker, used only by tensors whose last dimension is not contiguous.
+/// * Workspace: `gamma` and two rows a worker, used only by tensors whose last dimension is not contiguous.
 /// * Errors: as [`RmsNorm`].
 /// * Document 003, `resNormQuantized`.
 ///

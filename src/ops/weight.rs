@@ -1,7 +1,7 @@
 //! Int8 weights as they may be given to a product.
 
 use super::check;
-use crate::error::Error;
+use crate::error::{Error, Value};
 use crate::tensor::{Describe, Tensor};
 use tilekern_kernels::pack::{Packed, packed_bytes};
 
@@ -47,15 +47,20 @@ pub(crate) fn weight(name: &'static str, weight: &dyn Describe, format: i32, d: 
 /// A weight of four bits of these sizes in that format; a byte of the view holds two columns.
 pub(crate) fn nibbles(name: &'static str, weight: &dyn Describe, format: i32, d: WeightSizes) -> Result<(), Error> {
     let (experts, first) = (d.experts.unwrap_or(1), usize::from(d.experts.is_none()));
+    // The view is of bytes, but a caller in C told columns: so the error says what is counted.
+    let bytes = |expected: &[usize], form| {
+        let found = weight.dims().shape();
+        if found == &expected[first..] { Ok(()) } else { Err(Error::invalid(name, form, Value::shape(found))) }
+    };
     match format {
         FORMAT_ND => {
             check::attribute(name, d.n % 2 == 0, "an even number of columns", d.n)?;
-            check::shape(name, weight, &[experts, d.k, d.n / 2][first..])
+            bytes(&[experts, d.k, d.n / 2], "K rows of N / 2 bytes, two columns each")
         }
         FORMAT_NZ => {
             check::attribute(name, d.n % 64 == 0, "a multiple of 64 columns", d.n)?;
             check::attribute(name, d.k % 16 == 0, "a multiple of 16 rows", d.k)?;
-            check::shape(name, weight, &[experts, d.n / 64, d.k / 16, 16, 32][first..])?;
+            bytes(&[experts, d.n / 64, d.k / 16, 16, 32], "N / 64 by K / 16 blocks of 16 rows of 32 bytes, two columns each")?;
             check::attribute(name, weight.dims().is_contiguous(), "contiguous blocks", "strides")
         }
         _ => Err(Error::invalid("weight_format", "2 or 29 for bytes of two columns", i64::from(format))),

@@ -209,4 +209,10 @@ fn an_output_overlaps_nothing() {
     assert_eq!(refused(&Host::new(), call), (161002, "hidden"));
     let output = TensorMut::strided([3, 6], [3, 1], &mut memory).unwrap();
     assert_eq!(refused(&Host::new(), DequantResidual { output, ..case.sum() }), (161002, "output"));
+    // Nor where a stride that no row takes cannot be told in bytes.
+    let mut case = self::case::<f32>([1, 6], Order::Contiguous);
+    let dims = tilekern::Dims::strided(&[1, 6], &[usize::MAX, 1]).unwrap();
+    // SAFETY: as above.
+    let (output, residual) = unsafe { (TensorMut::from_raw(dims, first), Tensor::from_raw(dims, first)) };
+    assert_eq!(refused(&Host::new(), DequantResidual { output, residual, ..case.sum() }), (161002, "output"));
 }

@@ -279,6 +279,23 @@ fn quant_matmul_rows_of_a_weight_may_overlap() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn quant_matmul_a_stride_that_is_never_taken_may_be_any() -> Result<(), Error> {
+    let (m, n) = (3, 70);
+    let (x, w): (Vec<i8>, Vec<i8>) = ((1..=m as i8).collect(), (0..n as i8).collect());
+    for stride in [0, 1 << 40, 1 << 62, usize::MAX] {
+        for host in hosts() {
+            let mut out = vec![0; m * n];
+            let (rows, weight) = (Tensor::strided([m, 1], [1, stride], &x)?, Tensor::strided([1, n], [stride, 1], &w)?);
+            run(&host, QuantMatmul::new(rows, weight, Product::I32(TensorMut::new([m, n], &mut out)?)))?;
+            for at in 0..m * n {
+                assert_eq!(out[at], i32::from(x[at / n]) * i32::from(w[at % n]), "{} {stride}", host.isa().name());
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(feature = "rayon")]
 #[test]
 fn quant_matmul_threads_do_not_matter() -> Result<(), Error> {

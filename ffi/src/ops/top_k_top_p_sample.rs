@@ -32,7 +32,7 @@ pub struct tk_top_k_top_p_sample_args<'a> {
     struct_size: usize,
     /// T[B,V]: logits, or probabilities
     logits: Option<&'a tk_tensor>,
-    /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, ks_max) the row goes without.
+    /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, ks_max) the stage is skipped for that row.
     top_k: Option<&'a tk_tensor>,
     /// T[B]: the mass that top-p keeps; <= 0 keeps the best token, >= 1 all.
     top_p: Option<&'a tk_tensor>,

@@ -17,9 +17,9 @@ pub struct tk_top_k_top_p_sample_v1_args<'a> {
     struct_size: usize,
     /// T[B,V]
     logits: Option<&'a tk_tensor>,
-    /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, 1024) the row goes without.
+    /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, 1024) the stage is skipped for that row.
     top_k: Option<&'a tk_tensor>,
-    /// T[B]: the mass that top-p keeps; outside (0,1) the row goes without.
+    /// T[B]: the mass that top-p keeps; outside (0,1) the stage is skipped for that row.
     top_p: Option<&'a tk_tensor>,
     /// ? f32[B,V]: noise, by place in the row's list.
     q: Option<&'a tk_tensor>,
