@@ -466,7 +466,7 @@ typedef struct tk_grouped_matmul_swiglu_quant_args {
   size_t struct_size;
   /// i8[M,K]
   const struct tk_tensor *x;
-  /// i8 or i4, see weight_format
+  /// i8 or i4, see weight_format; of i4 the columns are neighbours, and an even number apart in every other dimension
   const struct tk_tensor *weight;
   /// ? i32 or f32 [E,N]
   const struct tk_tensor *bias;

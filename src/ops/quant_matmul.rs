@@ -96,7 +96,7 @@ impl Product3 {
 ///   bias is added after both scales. A missing scale counts as 1. An i32 `out` takes the sum itself, without scales and without an
 ///   f32 bias; it saturates where an i32 bias moves it out of range.
 /// * Workspace: at most 256 rows of activations in the form of the processor's dot instruction, scales and biases (12 N bytes), a row of
-///   activations and 96 KiB for each worker, and for a weight that is not packed 16 of its panels at the most.
+///   activations and 96 KiB for each worker; for a weight that is not packed 304 KiB and 16 of its panels at the most.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, K > 65 536, an unknown format, a foreign or damaged packed
 ///   weight, an i32 `out` with a scale or an f32 bias, overlapping tensors.
 /// * Document 003.

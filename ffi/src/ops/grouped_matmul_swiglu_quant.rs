@@ -31,7 +31,7 @@ pub struct tk_grouped_matmul_swiglu_quant_args<'a> {
     struct_size: usize,
     /// i8[M,K]
     x: Option<&'a tk_tensor>,
-    /// i8 or i4, see weight_format
+    /// i8 or i4, see weight_format; of i4 the columns are neighbours, and an even number apart in every other dimension
     weight: Option<&'a tk_tensor>,
     /// ? i32 or f32 [E,N]
     bias: Option<&'a tk_tensor>,
