@@ -104,16 +104,25 @@ fn readme() {
     }
     let readme = std::fs::read_to_string(common::root().join("README.md")).unwrap();
     let lines: Vec<&str> = readme.lines().filter(|line| line.starts_with("cc ") || line.starts_with("c++ ")).collect();
-    assert_eq!(lines.len(), 4);
-    let program = common::scratch().join("sample");
+    assert_eq!(lines.len(), 5);
+    let workspace = common::root().join("..");
     let mut outputs = Vec::new();
     for line in lines {
-        let line = line.replace("-o sample", &format!("-Wall -Wextra -Werror -o {}", program.display()));
+        let name = if line.contains("-o generate") { "generate" } else { "sample" };
+        let program = common::scratch().join(name);
+        let line = line.replace(&format!("-o {name}"), &format!("-Wall -Wextra -Werror -o {}", program.display()));
         let line = line.replace("target/release", &common::library().display().to_string());
-        succeed(Command::new("sh").args(["-c", &line]).current_dir(common::root().join("..")));
+        succeed(Command::new("sh").args(["-c", &line]).current_dir(&workspace));
         // cargo's own library path would come before the one that the line links in.
-        outputs.push(succeed(Command::new(&program).env_remove("LD_LIBRARY_PATH")));
+        let mut run = Command::new(&program);
+        run.env_remove("LD_LIBRARY_PATH").current_dir(&workspace);
+        if name == "generate" {
+            run.args(["assets/default.tkm", "In the beginning", "20"]);
+        }
+        outputs.push(succeed(&mut run));
     }
+    let text = outputs.pop().unwrap();
+    assert_eq!(text, "In the beginning God created the heaven and the earth.\nAnd the earth was without form\n");
     assert!(outputs[0].starts_with("0: token 1000\n1: token "), "{}", outputs[0]);
     assert!(outputs.iter().all(|output| *output == outputs[0]), "{outputs:?}");
 }
