@@ -3,10 +3,12 @@
 
 mod apply;
 mod attention;
+mod choice;
 mod int8;
 mod keep_prefix;
 pub use apply::*;
 pub use attention::{attention, dot};
+pub use choice::*;
 pub use int8::int8_dot;
 pub mod math;
 mod multinomial;

@@ -81,6 +81,15 @@ pub use project::Project;
 mod divide;
 pub use divide::Divide;
 
+mod probabilities;
+pub use probabilities::Probabilities;
+
+mod top_k_choice;
+pub use top_k_choice::{TopKChoice, choice_len};
+
+mod top_p_choice;
+pub use top_p_choice::{LISTED, TopPChoice};
+
 mod exponential;
 pub use exponential::Exponentials;
 

@@ -43,7 +43,7 @@ pub enum Weights {
 
 /// `exp(v - max)`, where +inf counts as `max` and NaN as -inf.
 #[inline(always)]
-fn weight<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
+pub fn weight<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
     let max = s.splat(max);
     exp_or_zero(s, s.sub(s.min(max, v), max))
 }

@@ -19,6 +19,9 @@ instantiate! {
     dequant_rope: rows::DequantRope<'static>;
     dequant_swiglu_quant: rows::DequantSwigluQuant<'static>;
     divide: rows::Divide<'static>;
+    probabilities: rows::Probabilities<'static>;
+    top_k_choice: rows::TopKChoice<'static>;
+    top_p_choice: rows::TopPChoice<'static>;
     best_key: rows::BestKey<'static>;
     block_masses: rows::BlockMasses<'static>;
     exponential: Exponential;

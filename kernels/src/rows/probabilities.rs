@@ -1,0 +1,48 @@
+//! The softmax of a row, with its own maximum: one pass for that, one of exponentials and their sum, one of divisions.
+//!
+//! Logits count as in sampling: NaN as -inf, +inf as the largest finite number. The sum is a row sum, rounded once.
+
+use super::first_max::first_max;
+use super::softmax::weight;
+use super::{row_sum, vectors};
+use crate::dispatch::{Kernel, compiled_here};
+use crate::simd::Dot;
+
+/// `output = exp(row - max) / sum`; 0 where every logit is -inf or NaN.
+pub struct Probabilities<'a> {
+    /// The logits.
+    pub row: &'a [f32],
+    /// As many.
+    pub output: &'a mut [f32],
+}
+
+impl Kernel for Probabilities<'_> {
+    type Output = ();
+    const DOT: bool = false;
+    compiled_here!();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let Probabilities { row, output } = self;
+        let max = first_max(s, row, false).1.max;
+        if max == f32::NEG_INFINITY {
+            return output.fill(0.0);
+        }
+        let sum = row_sum(
+            s,
+            row.len(),
+            #[inline(always)]
+            |span| {
+                let e = weight(s, span.load(s, row, f32::NEG_INFINITY), max);
+                span.store(s, e, output);
+                e
+            },
+        );
+        let sum = s.splat(sum as f32);
+        vectors(
+            output.len(),
+            #[inline(always)]
+            |span| span.store(s, s.div(span.load(s, output, 0.0), sum), output),
+        );
+    }
+}
