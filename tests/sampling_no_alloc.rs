@@ -10,7 +10,8 @@ use common::rounds;
 use counting::{allocations, begin};
 use std::alloc::Layout;
 use tilekern::ops::{
-    ApplyTopKTopP, ApplyTopKTopPMinP, Exponential, Multinomial, Noise, PostSample, TopKTopPSample, TopKTopPSampleV1,
+    ApplyTopKTopP, ApplyTopKTopPMinP, Exponential, Multinomial, Noise, PostSample, RemovePromptTokens, TopKSampling,
+    TopKTopPSample, TopKTopPSampleV1, TopPSampling, UpdateLogits,
 };
 use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
 
@@ -103,6 +104,35 @@ fn filter(number: usize, host: &Host<impl ParallelFor>, rows: &[f32], out: &mut 
     host.run(call, scratch)
 }
 
+/// One step of a batch, from the logits to the tokens without their prompts.
+fn step(
+    number: usize,
+    host: &Host<impl ParallelFor>,
+    logits: &[f32],
+    last: &mut [f32],
+    scratch: &mut [u8],
+) -> Result<i64, Error> {
+    let (mut finished, mut lengths, mut ids, mut generated) = ([0, 1, 0, 0], [0; 4], [0; 4], [0; 4]);
+    let (tokens, mask, random) = ([7; 8], [1, 0, 0, 0, 0, 1, 0, 0], [0.0, 0.3, 0.6, number as f32 / 100.0]);
+    let mut call = UpdateLogits::new(Tensor::new([4, 1, V], logits)?, TensorMut::new([4, V], last)?);
+    (call.finished, call.softmax) = (Some(Tensor::new([4], &finished)?), number % 2 == 0);
+    host.run(call, scratch)?;
+    let k = 1 + (number * 37 % V) as i64;
+    let (rows, random) = (Tensor::new([4, V], last)?, Tensor::new([4], &random)?);
+    let mut call = TopKSampling::new(rows, random, k, TensorMut::new([4], &mut ids)?);
+    (call.prompt_tokens, call.prompt_mask) = (Some(Tensor::new([4, 2], &tokens)?), Some(Tensor::new([4, 2], &mask)?));
+    (call.finished, call.sequence_length) = (Some(TensorMut::new([4], &mut finished)?), Some(TensorMut::new([4], &mut lengths)?));
+    assert!(host.workspace(&call)?.size() <= scratch.len());
+    host.run(call, scratch)?;
+    let mut call = TopPSampling::new(rows, random, number as f64 / 100.0, TensorMut::new([4], &mut ids)?);
+    (call.finished, call.sequence_length) = (Some(TensorMut::new([4], &mut finished)?), Some(TensorMut::new([4], &mut lengths)?));
+    assert!(host.workspace(&call)?.size() <= scratch.len());
+    host.run(call, scratch)?;
+    let (ids, ones) = (Tensor::new([1, 4], &ids)?, Tensor::new([4], &[1; 4])?);
+    host.run(RemovePromptTokens::new(ids, ones, ones, 1, TensorMut::new([4, 1], &mut generated)?), &mut [])?;
+    Ok(generated.iter().map(|&id| i64::from(id)).sum())
+}
+
 /// Not one allocation in so many calls.
 fn none(host: &Host<impl ParallelFor>, count: usize) {
     let logits: Vec<f32> = (0..4 * V).map(|i| (i * 7919 % 1000) as f32 / 100.0).collect();
@@ -124,6 +154,7 @@ fn none(host: &Host<impl ParallelFor>, count: usize) {
         choose(number, host, &logits, &q, &mut chosen, &mut scratch).unwrap();
         filter(number, host, &weights, &mut select, &mut scratch).unwrap();
         sum += idx.iter().sum::<i64>();
+        sum += step(number, host, &logits, &mut select, &mut scratch).unwrap();
     }
     assert_eq!(allocations() - before, 0, "allocations in {count} calls");
     assert!(sum > 0);

@@ -561,6 +561,23 @@ typedef struct tk_quantize_rows_args {
   const struct tk_tensor *output_scale;
 } tk_quantize_rows_args;
 
+/// output[b][t] = word_ids[prompt_lengths[b] - min_prompt + t][b] for t < sequence_length[b]; columns behind are not written. A length
+/// that is beyond T or the steps: 161002, and nothing is written.
+typedef struct tk_remove_prompt_tokens_args {
+  /// sizeof(tk_remove_prompt_tokens_args)
+  size_t struct_size;
+  /// i32[steps,B]
+  const struct tk_tensor *word_ids;
+  /// i32[B]
+  const struct tk_tensor *sequence_length;
+  /// i32[B]
+  const struct tk_tensor *prompt_lengths;
+  /// 0: the shortest prompt, whose next position is step 0
+  int64_t min_prompt;
+  /// i32[B,T]
+  const struct tk_tensor *output;
+} tk_remove_prompt_tokens_args;
+
 /// output = gamma * (input / sqrt(mean(input^2) + eps)), row by row. T is f32, f16 or bf16.
 typedef struct tk_rms_norm_args {
   /// sizeof(tk_rms_norm_args)
@@ -619,6 +636,36 @@ typedef struct tk_store_kv_cache_args {
   /// K[B,KV,T,D]
   const struct tk_tensor *value_cache;
 } tk_store_kv_cache_args;
+
+/// The next token of each row, drawn by one number among its k largest logits. A row whose prompt_mask is true in
+/// column cur_pos takes its token from prompt_tokens; there is none from P on. Else a finished row yields end_id. Any other is sampled: its
+/// length grows by 1, and it is finished if the token is end_id. Tensors `[B]` may also be `[B,1]`.
+typedef struct tk_top_k_sampling_args {
+  /// sizeof(tk_top_k_sampling_args)
+  size_t struct_size;
+  /// f32[B,V]
+  const struct tk_tensor *logits;
+  /// f32[B] in [0,1)
+  const struct tk_tensor *random;
+  /// ? i32[B,P]; both or neither
+  const struct tk_tensor *prompt_tokens;
+  /// ? bool[B,P]
+  const struct tk_tensor *prompt_mask;
+  /// 0
+  int64_t cur_pos;
+  /// 0: to be set, 1 to V
+  int64_t k;
+  /// 0: what each rank, from the best down, adds to its logit
+  double diversity_rate;
+  /// 0: inside [0,V) where finished is given
+  int32_t end_id;
+  /// i32[B]
+  const struct tk_tensor *ids;
+  /// ? i32[B], read and written
+  const struct tk_tensor *sequence_length;
+  /// ? bool[B], read and written
+  const struct tk_tensor *finished;
+} tk_top_k_sampling_args;
 
 /// Keeps of every row of logits what top-k, top-p and min-p leave, and chooses one token of it. T is f32, f16 or bf16; tensors `[B]` may
 /// also be `[B,1]`.
@@ -688,6 +735,52 @@ typedef struct tk_top_k_top_p_sample_v1_args {
   /// ? u8[B], bits: 1 a NaN was seen, 2 a +inf was seen, 4 nothing to choose from.
   const struct tk_tensor *row_status;
 } tk_top_k_top_p_sample_v1_args;
+
+/// The next token of each row, drawn by one number from the smallest set of its most probable tokens whose sum exceeds p, at least one.
+/// A row whose prompt_mask is true in
+/// column cur_pos takes its token from prompt_tokens; there is none from P on. Else a finished row yields end_id. Any other is sampled: its
+/// length grows by 1, and it is finished if the token is end_id. Tensors `[B]` may also be `[B,1]`.
+typedef struct tk_top_p_sampling_args {
+  /// sizeof(tk_top_p_sampling_args)
+  size_t struct_size;
+  /// f32[B,V]
+  const struct tk_tensor *probs;
+  /// f32[B] in [0,1)
+  const struct tk_tensor *random;
+  /// ? i32[B,P]; both or neither
+  const struct tk_tensor *prompt_tokens;
+  /// ? bool[B,P]
+  const struct tk_tensor *prompt_mask;
+  /// 0
+  int64_t cur_pos;
+  /// 0: the best alone
+  double p;
+  /// 0: inside [0,V) where finished is given
+  int32_t end_id;
+  /// i32[B]
+  const struct tk_tensor *ids;
+  /// ? i32[B], read and written
+  const struct tk_tensor *sequence_length;
+  /// ? bool[B], read and written
+  const struct tk_tensor *finished;
+} tk_top_p_sampling_args;
+
+/// The logits of the last of S tokens; of a row that is finished FLT_MAX at end_id and -FLT_MAX elsewhere. With softmax the probabilities
+/// of that row, where a NaN counts as -inf and a +inf as FLT_MAX.
+typedef struct tk_update_logits_args {
+  /// sizeof(tk_update_logits_args)
+  size_t struct_size;
+  /// f32[B,S,V]
+  const struct tk_tensor *logits;
+  /// ? bool[B]
+  const struct tk_tensor *finished;
+  /// 0: inside [0,V) where finished is given
+  int32_t end_id;
+  /// false
+  bool softmax;
+  /// f32[B,V]
+  const struct tk_tensor *output;
+} tk_update_logits_args;
 
 #ifdef __cplusplus
 extern "C" {
@@ -933,6 +1026,17 @@ int32_t tk_quantize_rows(struct tk_context *context,
                          void *workspace,
                          size_t workspace_bytes);
 
+/// The workspace of tk_remove_prompt_tokens, in bytes.
+int32_t tk_remove_prompt_tokens_workspace_size(struct tk_context *context,
+                                               const struct tk_remove_prompt_tokens_args *args,
+                                               size_t *bytes);
+
+/// Generated tokens without their prompts.
+int32_t tk_remove_prompt_tokens(struct tk_context *context,
+                                const struct tk_remove_prompt_tokens_args *args,
+                                void *workspace,
+                                size_t workspace_bytes);
+
 /// The workspace of tk_rms_norm, in bytes.
 int32_t tk_rms_norm_workspace_size(struct tk_context *context, const struct tk_rms_norm_args *args, size_t *bytes);
 
@@ -963,6 +1067,15 @@ int32_t tk_store_kv_cache(struct tk_context *context,
                           void *workspace,
                           size_t workspace_bytes);
 
+/// The workspace of tk_top_k_sampling, in bytes.
+int32_t tk_top_k_sampling_workspace_size(struct tk_context *context, const struct tk_top_k_sampling_args *args, size_t *bytes);
+
+/// Tokens drawn among the k best of each row.
+int32_t tk_top_k_sampling(struct tk_context *context,
+                          const struct tk_top_k_sampling_args *args,
+                          void *workspace,
+                          size_t workspace_bytes);
+
 /// The workspace of tk_top_k_top_p_sample, in bytes.
 int32_t tk_top_k_top_p_sample_workspace_size(struct tk_context *context,
                                              const struct tk_top_k_top_p_sample_args *args,
@@ -984,6 +1097,24 @@ int32_t tk_top_k_top_p_sample_v1(struct tk_context *context,
                                  const struct tk_top_k_top_p_sample_v1_args *args,
                                  void *workspace,
                                  size_t workspace_bytes);
+
+/// The workspace of tk_top_p_sampling, in bytes.
+int32_t tk_top_p_sampling_workspace_size(struct tk_context *context, const struct tk_top_p_sampling_args *args, size_t *bytes);
+
+/// Tokens drawn among the most probable of each row.
+int32_t tk_top_p_sampling(struct tk_context *context,
+                          const struct tk_top_p_sampling_args *args,
+                          void *workspace,
+                          size_t workspace_bytes);
+
+/// The workspace of tk_update_logits, in bytes.
+int32_t tk_update_logits_workspace_size(struct tk_context *context, const struct tk_update_logits_args *args, size_t *bytes);
+
+/// The logits of the last token, or their probabilities.
+int32_t tk_update_logits(struct tk_context *context,
+                         const struct tk_update_logits_args *args,
+                         void *workspace,
+                         size_t workspace_bytes);
 
 /// major << 16 | minor << 8 | patch
 uint32_t tk_version(void);
@@ -1036,6 +1167,8 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_quant_matmul_args), NULL, NULL, NULL, NULL, NULL, TK_FORMAT_ND, NULL }
 #define TK_QUANTIZE_ROWS_ARGS_INIT \
   { sizeof(tk_quantize_rows_args), NULL, NULL, NULL }
+#define TK_REMOVE_PROMPT_TOKENS_ARGS_INIT \
+  { sizeof(tk_remove_prompt_tokens_args), NULL, NULL, NULL, 0, NULL }
 #define TK_RMS_NORM_ARGS_INIT \
   { sizeof(tk_rms_norm_args), NULL, NULL, 1e-5, NULL }
 #define TK_RMS_NORM_QUANT_ARGS_INIT \
@@ -1044,9 +1177,15 @@ const char *tk_status_string(int32_t status);
   { sizeof(tk_rope_table_args), 0, 10000.0, NULL }
 #define TK_STORE_KV_CACHE_ARGS_INIT \
   { sizeof(tk_store_kv_cache_args), NULL, NULL, NULL, NULL, NULL }
+#define TK_TOP_K_SAMPLING_ARGS_INIT \
+  { sizeof(tk_top_k_sampling_args), NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, NULL, NULL, NULL }
 #define TK_TOP_K_TOP_P_SAMPLE_ARGS_INIT \
   { sizeof(tk_top_k_top_p_sample_args), NULL, NULL, NULL, NULL, NULL, 1e-8, false, 32, 1024, true, TK_POST_SAMPLE_Q, NULL, NULL, NULL, NULL, NULL, NULL }
 #define TK_TOP_K_TOP_P_SAMPLE_V1_ARGS_INIT \
   { sizeof(tk_top_k_top_p_sample_v1_args), NULL, NULL, NULL, NULL, 1e-8, false, 32, NULL, NULL, NULL }
+#define TK_TOP_P_SAMPLING_ARGS_INIT \
+  { sizeof(tk_top_p_sampling_args), NULL, NULL, NULL, NULL, 0, 0.0, 0, NULL, NULL, NULL }
+#define TK_UPDATE_LOGITS_ARGS_INIT \
+  { sizeof(tk_update_logits_args), NULL, NULL, 0, false, NULL }
 
 #endif // TILEKERN_H

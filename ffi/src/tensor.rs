@@ -194,6 +194,28 @@ pub(crate) fn read_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'
     Processor::read_optional(name, tensor)
 }
 
+/// A tensor of the processor's to write, or NULL.
+pub(crate) fn write_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<'a>) -> Result<Option<TensorMut<'a, T>>, Error> {
+    let mut written = None;
+    Processor::write_into(&mut written, name, tensor).map(|()| written)
+}
+
+/// A tensor of bool to read, or NULL: bytes, 0 is false.
+pub(crate) fn read_bools<'a>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Tensor<'a, u8>>, Error> {
+    let Some(tensor) = tensor else { return Ok(None) };
+    let dims = tensor.dims_of(name, TK_BOOL, "bool")?;
+    // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+    Ok(Some(unsafe { Processor::view(dims, tensor.data.cast()) }))
+}
+
+/// A tensor of bool to write, or NULL: bytes.
+pub(crate) fn write_bools<'a>(name: &'static str, tensor: Argument<'a>) -> Result<Option<TensorMut<'a, u8>>, Error> {
+    let Some(tensor) = tensor else { return Ok(None) };
+    let dims = tensor.dims_of(name, TK_BOOL, "bool")?;
+    // SAFETY: the C program promises that what the tensor describes can be written until the call is done.
+    Ok(Some(unsafe { Processor::view_mut(dims, tensor.data.cast()) }))
+}
+
 /// A tensor of i4 to read, as bytes of two elements each: the last dimension is contiguous and even, the other strides are even.
 pub(crate) fn read_i4<'a, B: Target>(name: &'static str, tensor: Argument<'a>) -> Result<B::View<'a, u8>, Error> {
     let tensor = required(name, tensor)?;

@@ -49,6 +49,11 @@ fn layer() {
 }
 
 #[test]
+fn next_token() {
+    passes("next_token.c", C);
+}
+
+#[test]
 fn sampling() {
     passes("sampling.c", C);
 }

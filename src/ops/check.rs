@@ -46,6 +46,12 @@ pub(crate) fn attribute(
     if holds { Ok(()) } else { Err(Error::invalid(name, expected, found)) }
 }
 
+/// A token of the vocabulary.
+pub(crate) fn id(name: &'static str, id: i32, vocabulary: usize) -> Result<(), Error> {
+    let known = usize::try_from(id).is_ok_and(|id| id < vocabulary);
+    attribute(name, known, "an id inside the vocabulary", Value::Int(id.into()))
+}
+
 /// No output overlaps itself, another output, or an input, and every address suits its dtype; with `data`, for a run, all are
 /// [`present`].
 pub(crate) fn memory(data: bool, outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {

@@ -46,6 +46,16 @@ mod multinomial;
 pub(crate) use multinomial::Draws;
 pub use multinomial::{Multinomial, Weight};
 
+mod top_k_sampling;
+pub use top_k_sampling::TopKSampling;
+
+mod top_p_sampling;
+pub use top_p_sampling::TopPSampling;
+
+mod update_logits;
+pub(crate) use update_logits::LogitSizes;
+pub use update_logits::UpdateLogits;
+
 mod top_k_top_p_sample_v1;
 pub use top_k_top_p_sample_v1::TopKTopPSampleV1;
 
@@ -57,6 +67,13 @@ pub use store_kv_cache::StoreKvCache;
 
 mod embedding_lookup;
 pub use embedding_lookup::EmbeddingLookup;
+
+mod next_token;
+pub(crate) use next_token::NextToken;
+
+mod remove_prompt_tokens;
+pub(crate) use remove_prompt_tokens::RemovalSizes;
+pub use remove_prompt_tokens::RemovePromptTokens;
 
 mod rope_table;
 pub use rope_table::RopeTable;

@@ -12,6 +12,8 @@ mod embedding_lookup;
 mod pack_weight;
 mod quant_matmul;
 mod quantize_rows;
+mod remove_prompt_tokens;
 mod rms_norm;
 mod rope_table;
 mod store_kv_cache;
+mod update_logits;

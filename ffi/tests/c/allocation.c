@@ -61,6 +61,40 @@ static void drawing(void) {
   }
 }
 
+/* One step of a batch, from the logits to the tokens without their prompts. */
+static void steps(void) {
+  static float logits[B * V], last[B * V], numbers[B] = {0.25f, 0.75f};
+  static int32_t ids[B], lengths[B], prompts[B] = {1, 1}, tokens[B * 2];
+  static uint8_t finished[B], mask[B * 2] = {1, 0, 0, 0};
+  static const int64_t all[3] = {B, 1, V}, matrix[2] = {B, V}, row[1] = {B}, pairs[2] = {B, 2}, once[2] = {1, B};
+  tk_tensor all_tensor = tensor(logits, all, 3, TK_F32), last_tensor = tensor(last, matrix, 2, TK_F32);
+  tk_tensor numbers_tensor = tensor(numbers, row, 1, TK_F32), ids_tensor = tensor(ids, row, 1, TK_I32);
+  tk_tensor tokens_tensor = tensor(tokens, pairs, 2, TK_I32), mask_tensor = tensor(mask, pairs, 2, TK_BOOL);
+  tk_tensor lengths_tensor = tensor(lengths, row, 1, TK_I32), finished_tensor = tensor(finished, row, 1, TK_BOOL);
+  tk_tensor prompts_tensor = tensor(prompts, row, 1, TK_I32), once_tensor = tensor(ids, once, 2, TK_I32);
+  tk_update_logits_args update = TK_UPDATE_LOGITS_ARGS_INIT;
+  tk_top_k_sampling_args top_k = TK_TOP_K_SAMPLING_ARGS_INIT;
+  tk_top_p_sampling_args top_p = TK_TOP_P_SAMPLING_ARGS_INIT;
+  tk_remove_prompt_tokens_args generated = TK_REMOVE_PROMPT_TOKENS_ARGS_INIT;
+  size_t i;
+  for (i = 0; i < B * V; i++) logits[i] = (float)(i * 2654435761u % 1000) * 0.001f;
+  update.logits = &all_tensor, update.finished = &finished_tensor, update.output = &last_tensor;
+  top_k.logits = top_p.probs = &last_tensor, top_k.random = top_p.random = &numbers_tensor;
+  top_k.prompt_tokens = top_p.prompt_tokens = &tokens_tensor, top_k.prompt_mask = top_p.prompt_mask = &mask_tensor;
+  top_k.ids = top_p.ids = &ids_tensor, top_k.sequence_length = top_p.sequence_length = &lengths_tensor;
+  top_k.finished = top_p.finished = &finished_tensor;
+  generated.word_ids = &once_tensor, generated.sequence_length = generated.prompt_lengths = &prompts_tensor;
+  generated.min_prompt = 1, generated.output = &tokens_tensor;
+  for (i = 0; i < 100; i++) {
+    update.softmax = i % 2 == 0, top_k.k = 1 + (int64_t)i, top_p.p = 0.01 * (double)i;
+    top_k.cur_pos = top_p.cur_pos = (int64_t)i % 3;
+    CHECK_STATUS(tk_update_logits(NULL, &update, workspace(), sizeof memory - 64), 0);
+    CHECK_STATUS(tk_top_k_sampling(NULL, &top_k, workspace(), sizeof memory - 64), 0);
+    CHECK_STATUS(tk_top_p_sampling(NULL, &top_p, workspace(), sizeof memory - 64), 0);
+    CHECK_STATUS(tk_remove_prompt_tokens(NULL, &generated, NULL, 0), 0);
+  }
+}
+
 /* With a pool, and refused. */
 static void norm(tk_context *context) {
   static float input[M * H], gamma_[H], output[M * H];
@@ -88,6 +122,7 @@ int main(void) {
   allocations = 0;
   sampling();
   drawing();
+  steps();
   norm(&context);
   return 0;
 }

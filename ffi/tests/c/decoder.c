@@ -20,8 +20,10 @@ RUNNER(dequant_transpose)
 RUNNER(dequant_rope_transpose)
 RUNNER(embedding_lookup)
 RUNNER(quantize_rows)
+RUNNER(remove_prompt_tokens)
 RUNNER(rope_table)
 RUNNER(store_kv_cache)
+RUNNER(update_logits)
 
 static const int64_t one[] = {1}, two[] = {2}, four[] = {4}, one_two[] = {1, 2};
 
@@ -155,6 +157,60 @@ static void cache(void) {
   CHECK_STATUS(tk_store_kv_cache(NULL, &args, NULL, 0), 161002);
 }
 
+static void last_logits(void) {
+  static const int64_t logits_shape[] = {2, 2, 2}, output_shape[] = {2, 2}, wrong_shape[] = {3};
+  float logits[] = {9, 9, 1, 1, 9, 9, 3, 4}, output[4];
+  uint8_t finished[] = {0, 2, 0};
+  tk_tensor logits_tensor = tensor(logits, logits_shape, 3, TK_F32), output_tensor = tensor(output, output_shape, 2, TK_F32);
+  tk_tensor finished_tensor = tensor(finished, two, 1, TK_BOOL);
+  tk_update_logits_args args = TK_UPDATE_LOGITS_ARGS_INIT;
+  CHECK(args.finished == NULL && args.end_id == 0 && !args.softmax);
+  args.logits = &logits_tensor, args.output = &output_tensor;
+  CHECK_STATUS(RUN(update_logits, args), 0);
+  CHECK(output[0] == 1 && output[1] == 1 && output[2] == 3 && output[3] == 4);
+  args.finished = &finished_tensor, args.end_id = 1;
+  CHECK_STATUS(RUN(update_logits, args), 0);
+  CHECK(output[1] == 1 && output[2] < -3.4e38f && output[3] > 3.4e38f);
+  args.softmax = true;
+  CHECK_STATUS(RUN(update_logits, args), 0);
+  CHECK(output[0] == 0.5f && output[1] == 0.5f && output[2] == 0 && output[3] == 1);
+
+  output[0] = 7;
+  args.end_id = 2;
+  CHECK_STATUS(tk_update_logits(NULL, &args, NULL, 0), 161002);
+  args.end_id = 1, finished_tensor.dtype = TK_U8;
+  CHECK_STATUS(tk_update_logits(NULL, &args, NULL, 0), 161002);
+  finished_tensor = tensor(finished, wrong_shape, 1, TK_BOOL);
+  CHECK_STATUS(tk_update_logits(NULL, &args, NULL, 0), 161002);
+  finished_tensor = tensor(NULL, two, 1, TK_BOOL);
+  CHECK_STATUS(RUN(update_logits, args), 161001);
+  args.finished = NULL, args.output = NULL;
+  CHECK_STATUS(tk_update_logits(NULL, &args, NULL, 0), 161001);
+  CHECK(output[0] == 7);
+}
+
+static void generated(void) {
+  static const int64_t ids_shape[] = {3, 2}, output_shape[] = {2, 3};
+  static const int32_t expected[] = {10, 11, 12, 20, 21, -1};
+  int32_t ids[] = {10, 7, 11, 20, 12, 21}, lengths[] = {3, 2}, prompts[] = {1, 2}, output[] = {-1, -1, -1, -1, -1, -1};
+  tk_tensor ids_tensor = tensor(ids, ids_shape, 2, TK_I32), output_tensor = tensor(output, output_shape, 2, TK_I32);
+  tk_tensor lengths_tensor = tensor(lengths, two, 1, TK_I32), prompts_tensor = tensor(prompts, two, 1, TK_I32);
+  tk_remove_prompt_tokens_args args = TK_REMOVE_PROMPT_TOKENS_ARGS_INIT;
+  args.word_ids = &ids_tensor, args.sequence_length = &lengths_tensor, args.prompt_lengths = &prompts_tensor;
+  args.min_prompt = 1, args.output = &output_tensor;
+  CHECK_STATUS(RUN(remove_prompt_tokens, args), 0);
+  CHECK(memcmp(output, expected, sizeof output) == 0);
+  ids[0] = 99, lengths[1] = 3;
+  CHECK_STATUS(RUN(remove_prompt_tokens, args), 161002);
+  lengths[1] = 4;
+  CHECK_STATUS(RUN(remove_prompt_tokens, args), 161002);
+  lengths[1] = 2, args.min_prompt = 2;
+  CHECK_STATUS(RUN(remove_prompt_tokens, args), 161002);
+  args.min_prompt = -1;
+  CHECK_STATUS(tk_remove_prompt_tokens(NULL, &args, NULL, 0), 161002);
+  CHECK(output[0] == 10);
+}
+
 int main(void) {
   residual();
   swiglu();
@@ -163,5 +219,7 @@ int main(void) {
   embedding();
   quantise();
   cache();
+  last_logits();
+  generated();
   return 0;
 }

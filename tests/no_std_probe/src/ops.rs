@@ -24,6 +24,10 @@ instantiate! {
     quant_matmul: ops::QuantMatmul<'static, Serially>;
     multinomial: ops::Multinomial<'static, Serially, f64>;
     rope_table: ops::RopeTable<'static, Serially>;
+    update_logits: ops::UpdateLogits<'static, Serially>;
+    remove_prompt_tokens: ops::RemovePromptTokens<'static, Serially>;
+    top_k_sampling: ops::TopKSampling<'static, Serially>;
+    top_p_sampling: ops::TopPSampling<'static, Serially>;
 }
 
 /// The operations that are generic over the dtype.

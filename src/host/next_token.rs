@@ -1,0 +1,91 @@
+//! The next token of each row on the host: rows over the pool, each chosen from in memory of its worker.
+
+use super::Host;
+use crate::error::{Error, Value};
+use crate::ops::NextToken;
+use crate::parallel::{self, Column, ParallelFor};
+use crate::scratch::{Pieces, Plan, WorkerSlot};
+use crate::tensor::{Describe, Tensor};
+use tilekern_kernels::rows::{BLOCK, List, choice_len, maxima_len};
+
+/// What a choice reads, and works in.
+pub(super) struct Choice<'a> {
+    pub row: &'a [f32],
+    pub random: f32,
+    pub maxima: &'a mut [f32],
+    pub list: List<'a>,
+}
+
+/// The workspace of choices among `columns`, with a list for the `k` best.
+pub(super) fn plan(workers: usize, columns: usize, k: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
+    let mut plan = Plan::new();
+    let list = Pieces::bytes::<f32>(choice_len(k)) + Pieces::bytes::<i32>(choice_len(k));
+    let bytes = Pieces::bytes::<f32>(columns) + Pieces::bytes::<f32>(maxima_len(columns, BLOCK)) + list;
+    let memory = plan.each(workers, bytes)?;
+    Ok((plan, memory))
+}
+
+/// The prompts of a call, where they have a column for its position.
+struct Forced<'a> {
+    tokens: Tensor<'a, i32>,
+    mask: Tensor<'a, u8>,
+    column: usize,
+}
+
+impl Forced<'_> {
+    /// The token that the prompt of a row has there.
+    fn token(&self, row: usize) -> Option<i32> {
+        (self.mask.row(row).get(self.column) != 0).then(|| self.tokens.row(row).get(self.column))
+    }
+}
+
+impl<P: ParallelFor> Host<P> {
+    /// The tokens of a call that was found valid, of which `choose` makes those that are sampled.
+    pub(super) fn next_tokens(
+        &self,
+        call: &NextToken<'_, '_, Self>,
+        [batch, columns]: [usize; 2],
+        k: usize,
+        scratch: &mut [u8],
+        choose: impl Fn(Choice<'_>) -> usize + Sync,
+    ) -> Result<(), Error> {
+        let column = usize::try_from(call.cur_pos).unwrap_or(usize::MAX);
+        let forced = match (call.prompt_tokens, call.prompt_mask) {
+            (Some(&tokens), Some(&mask)) if column < tokens.dims().shape()[1] => Some(Forced { tokens, mask, column }),
+            _ => None,
+        };
+        let token = |row| forced.as_ref().and_then(|forced| forced.token(row));
+        let known = |&id: &i32| usize::try_from(id).is_ok_and(|id| id < columns);
+        if let Some(id) = (0..batch).filter_map(token).find(|id| !known(id)) {
+            return Err(Error::invalid("prompt_tokens", "an id inside the vocabulary", Value::Int(id.into())));
+        }
+        let (plan, memory) = plan(self.pool().workers(), columns, k)?;
+        let memory = plan.carve(scratch)?.take_each(memory);
+        let (lengths, finished) = (call.sequence_length.map(Column), call.finished.map(Column));
+        let parts = (Column(call.ids), lengths, finished, memory);
+        parallel::rows(self.pool(), batch, parallel::grain(16 * columns), parts, |row, (id, length, finished, memory)| {
+            if let Some(token) = token(row) {
+                *id = token;
+                return;
+            }
+            if finished.as_ref().is_some_and(|finished| **finished != 0) {
+                *id = call.end_id;
+                return;
+            }
+            let mut memory = Pieces::of(memory);
+            *id = choose(Choice {
+                row: call.rows.row(row).staged(&mut memory),
+                random: call.random.first_of(row),
+                maxima: memory.take(maxima_len(columns, BLOCK)),
+                list: List { values: memory.take(choice_len(k)), indices: memory.take(choice_len(k)) },
+            }) as i32;
+            if let Some(length) = length {
+                *length = length.saturating_add(1);
+            }
+            if let Some(finished) = finished {
+                *finished = u8::from(*id == call.end_id);
+            }
+        });
+        Ok(())
+    }
+}
