@@ -201,6 +201,67 @@ fn many_survivors() {
     }
 }
 
+/// Flat rows where a search could go round in circles, count twice or miss the end: runs of zeros, numbers around 0 and next to each
+/// other, sums that never come to p or go far beyond 1, and negative probabilities.
+#[test]
+fn flat_rows_at_the_edges() {
+    let mut random = Random(23);
+    let positive = |random: &mut Random| random.unit().abs();
+    let v = 20_480;
+    let logits = |p| Stages { k: 0, p, min_p: 0.0, is_logits: true };
+    let given = |p| Stages { is_logits: false, ..logits(p) };
+    let zeros: Vec<f32> = (0..v).map(|i| if i % 90 == 0 && i < 9000 { 0.0099 } else { 0.0 }).collect();
+    let low: Vec<f32> = (0..v).map(|i| if i % 5 < 3 { 0.0 } else { 0.1 * positive(&mut random) + 1e-3 }).collect();
+    // The vectors that are sampled are lower than the others.
+    let step = |random: &mut Random, i: usize| random.below(512).saturating_sub(if i / 16 % 10 == 0 { 17 } else { 0 });
+    let close: Vec<f32> = (0..v).map(|i| 20_000.0 + step(&mut random, i) as f32 / 512.0).collect();
+    // Together more than 2^64 in units of a mass, and none of it in the vectors that are sampled.
+    let (vectors, mut left) = (300_000 / 16, 266_270);
+    let mut large = vec![1e-4; 16 * vectors];
+    for (i, sixteen) in large.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+        if !(0..128).any(|part| part * vectors / 128 == i) {
+            for x in sixteen.iter_mut().take(left) {
+                (*x, left) = (1.0 / 65.0, left - 1);
+            }
+        }
+    }
+    let faint: Vec<f32> = (0..v).map(|i| if i == 7 { 1.234_567_8e-11 } else { 1e-15 }).collect();
+    let mut cases = vec![
+        (zeros, given(0.995)),
+        (low.clone(), logits(0.999_999_94)),
+        (low, logits(0.9999)),
+        (large, given(0.99)),
+        (faint, given(1e-30)),
+    ];
+    for _ in 0..8 {
+        cases.push(((0..v).map(|_| [-1e-42, 0.0, 1e-42][random.below(3)]).collect(), logits(0.9)));
+        cases.push(((0..v).map(|_| -0.5 * positive(&mut random) - 0.5).collect(), given(0.9)));
+    }
+    // A cut at every fourth border between values.
+    let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
+    reference::survivors(&close, &logits(0.999_999_94), &mut order, &mut pr);
+    let mut mass = 0.0;
+    for j in 0..v {
+        if j > 8000 && close[order[j] as usize] != close[order[j - 1] as usize] && j % 4 == 0 {
+            cases.push((close.clone(), logits(mass as f32)));
+        }
+        mass += f64::from(pr[j]);
+    }
+    let q: Vec<f32> = (0..300_000).map(|_| -(1.0 - positive(&mut random)).ln()).collect();
+    for (i, (row, stages)) in cases.iter().enumerate() {
+        for noise in [Noise::None, Noise::Given { q: &q, eps: 1e-8 }] {
+            let mut expected = defined(row, stages, &noise, 1, 0);
+            (expected.tokens, expected.probabilities) = (vec![9; row.len()], to_bits(&vec![9.0; row.len()]));
+            for level in levels() {
+                for room in [usize::MAX, 2048] {
+                    let found = found(|row| level.run(row), row, *stages, noise, [true, false], room);
+                    assert!(found == expected, "{level:?} case {i} {stages:?} room={room}");
+                }
+            }
+        }
+    }
+}
+
 /// Rows that no stage touches, the noise drawn: lists that ties fill, turns that end within a row.
 #[test]
 fn drawn_rows() {

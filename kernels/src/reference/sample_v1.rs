@@ -10,7 +10,7 @@ fn nucleus_v1(probabilities: &[f32], p: f32) -> usize {
     let mut prefix = 0u64;
     for (j, &pr) in probabilities.iter().enumerate() {
         prefix += libm::rint(f64::from(pr) * ONE) as u64;
-        if prefix as f32 / ONE as f32 - pr > p {
+        if j > 0 && prefix as f32 / ONE as f32 - pr > p {
             return j;
         }
     }

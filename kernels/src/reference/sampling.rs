@@ -44,7 +44,7 @@ pub fn nucleus(probabilities: &[f32], p: f32) -> usize {
     for (j, &pr) in probabilities.iter().enumerate() {
         let pr = pr.clamp(0.0, 1.0);
         prefix += libm::rint(f64::from(pr) * 4_503_599_627_370_496.0) as u64;
-        if prefix as f32 / 4_503_599_627_370_496.0 - pr >= p {
+        if j > 0 && prefix as f32 / 4_503_599_627_370_496.0 - pr >= p {
             return j;
         }
     }

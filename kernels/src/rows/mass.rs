@@ -19,12 +19,12 @@ pub fn bounded(pr: f32) -> f32 {
     pr.clamp(0.0, 1.0)
 }
 
-/// Whether top-p keeps an entry, from the mass up to and with it: `f32(f32(prefix) - pr) < p`. Probabilities descend with the list, so
-/// this never turns true again once it was false, and any search finds the one cut.
+/// Whether top-p keeps an entry, from the mass up to and with it: `f32(f32(prefix) - pr) < p`, or nothing stands before it. Probabilities
+/// descend with the list, so this never turns true again once it was false, and any search finds the one cut.
 #[inline(always)]
 pub fn stays(prefix: u64, pr: f32, p: f32) -> bool {
-    // Exact: a division by a power of two.
-    prefix as f32 / ONE as f32 - pr < p
+    // Exact: a division by a power of two. The first entry's own mass may be rounded up by more than p.
+    prefix as f32 / ONE as f32 - pr < p || prefix <= mass(pr)
 }
 
 /// How many entries of a sorted list stay, given the mass before it.
@@ -33,8 +33,8 @@ pub fn cut(probabilities: &[f32], before: u64, p: f32) -> usize {
     let mut prefix = before;
     for (j, &pr) in probabilities.iter().enumerate() {
         let pr = bounded(pr);
-        // Stops before it could wrap: beyond 2^52 nothing stays.
-        prefix += mass(pr);
+        // Beyond 2^52 nothing stays.
+        prefix = prefix.saturating_add(mass(pr));
         if !stays(prefix, pr, p) {
             return j;
         }
@@ -54,7 +54,7 @@ pub struct Total<S: Simd> {
     parts: [S::I32; 3],
     /// How many numbers each lane of `parts` holds.
     terms: u32,
-    sum: u64,
+    sum: i128,
 }
 
 impl<S: Simd> Total<S> {
@@ -90,17 +90,17 @@ impl<S: Simd> Total<S> {
             let rounds = self.terms.wrapping_mul(ROUND.to_bits()) as i32;
             s.store_i32(s.sub_i32(*part, s.splat_i32(rounds)), &mut lanes);
             let sum: i64 = lanes.iter().map(|&lane| i64::from(lane)).sum();
-            self.sum = self.sum.wrapping_add_signed(sum << shift);
+            self.sum += i128::from(sum) << shift;
             *part = s.splat_i32(0);
         }
         self.terms = 0;
     }
 
-    /// The sum.
+    /// The sum, or the largest number where rows of more than 1 add up to more.
     #[inline(always)]
     pub fn get(mut self, s: S) -> u64 {
         self.flush(s);
-        self.sum
+        u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
 }
 

@@ -8,7 +8,7 @@ use core::array;
 
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::race::{Noise, first_place, race};
-use super::select::{List, next_above};
+use super::select::{List, next_above, next_below};
 use super::shortlist::winner;
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -299,7 +299,7 @@ impl<T: Element> Ranks<'_, T> {
             let upper = Part { kept: part.above(middle), ..part };
             let (found, ..) = extent(s, self.row, upper);
             self.part(s, upper, found, first, depth + 1, list);
-            let lower = Part { most: ascending_to_value(value_to_ascending(middle) - 1), ..part };
+            let lower = Part { most: next_below(middle), ..part };
             let (others, ..) = extent(s, self.row, lower);
             return self.part(s, lower, others, first + found, depth + 1, list);
         }
@@ -332,6 +332,8 @@ impl<T: Element> Ranks<'_, T> {
         }
         self.weights.apply(s, &mut highs);
         self.weights.apply(s, &mut lows);
+        // What is negative scores most with the largest noise, which is not known here, and always less than 0.
+        highs.iter_mut().for_each(|high| *high = high.max(0.0));
         let noise = least_noise(s, &self.noise, counts, first);
         let no_nan = |x: f32, otherwise: f32| if x.is_nan() { otherwise } else { x };
         array::from_fn(|bin| match counts[bin] {

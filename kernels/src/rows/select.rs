@@ -85,6 +85,12 @@ pub fn next_above(x: f32) -> f32 {
     ascending_to_value(value_to_ascending(x + 0.0) + 1)
 }
 
+/// The next smaller number, -0 and 0 being one.
+#[inline(always)]
+pub fn next_below(x: f32) -> f32 {
+    ascending_to_value(value_to_ascending(-(0.0 - x)) - 1)
+}
+
 /// Appends to the first `n` of a list the elements that reach `bound`, in index order, from block `from` on for as long as a whole
 /// block has room. Returns the new length and the block it came to, which is their number where all were seen.
 #[inline(always)]

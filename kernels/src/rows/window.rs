@@ -7,7 +7,7 @@
 use super::blocks::{count, range};
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::mass::{ONE, Total, bounded, cut, mass, stays, total};
-use super::select::{List, next_above};
+use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::{Span, lanes, vectors};
@@ -252,9 +252,9 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             return end;
         }
         if least <= low {
-            return None;
+            return (low > f32::NEG_INFINITY).then_some(Above::from(low));
         }
-        high = high.min(ascending_to_value(value_to_ascending(least) - 1));
+        high = high.min(next_below(least));
         (least, most) = (between(low, high), high);
     }
 }
