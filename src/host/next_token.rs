@@ -6,7 +6,7 @@ use crate::ops::NextToken;
 use crate::parallel::{self, Column, ParallelFor};
 use crate::scratch::{Pieces, Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
-use tilekern_kernels::rows::{BLOCK, List, choice_len, maxima_len};
+use tilekern_kernels::rows::{BLOCK, List, maxima_len};
 
 /// What a choice reads, and works in.
 pub(super) struct Choice<'a> {
@@ -16,10 +16,10 @@ pub(super) struct Choice<'a> {
     pub list: List<'a>,
 }
 
-/// The workspace of choices among `columns`, with a list for the `k` best.
-pub(super) fn plan(workers: usize, columns: usize, k: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
+/// The workspace of choices among `columns`, with a list of `room` entries.
+pub(super) fn plan(workers: usize, columns: usize, room: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
     let mut plan = Plan::new();
-    let list = Pieces::bytes::<f32>(choice_len(k)) + Pieces::bytes::<i32>(choice_len(k));
+    let list = Pieces::bytes::<f32>(room) + Pieces::bytes::<i32>(room);
     let bytes = Pieces::bytes::<f32>(columns) + Pieces::bytes::<f32>(maxima_len(columns, BLOCK)) + list;
     let memory = plan.each(workers, bytes)?;
     Ok((plan, memory))
@@ -45,7 +45,7 @@ impl<P: ParallelFor> Host<P> {
         &self,
         call: &NextToken<'_, '_, Self>,
         [batch, columns]: [usize; 2],
-        k: usize,
+        room: usize,
         scratch: &mut [u8],
         choose: impl Fn(Choice<'_>) -> usize + Sync,
     ) -> Result<(), Error> {
@@ -59,7 +59,7 @@ impl<P: ParallelFor> Host<P> {
         if let Some(id) = (0..batch).filter_map(token).find(|id| !known(id)) {
             return Err(Error::invalid("prompt_tokens", "an id inside the vocabulary", Value::Int(id.into())));
         }
-        let (plan, memory) = plan(self.pool().workers(), columns, k)?;
+        let (plan, memory) = plan(self.pool().workers(), columns, room)?;
         let memory = plan.carve(scratch)?.take_each(memory);
         let (lengths, finished) = (call.sequence_length.map(Column), call.finished.map(Column));
         let parts = (Column(call.ids), lengths, finished, memory);
@@ -77,7 +77,7 @@ impl<P: ParallelFor> Host<P> {
                 row: call.rows.row(row).staged(&mut memory),
                 random: call.random.first_of(row),
                 maxima: memory.take(maxima_len(columns, BLOCK)),
-                list: List { values: memory.take(choice_len(k)), indices: memory.take(choice_len(k)) },
+                list: List { values: memory.take(room), indices: memory.take(room) },
             }) as i32;
             if let Some(length) = length {
                 *length = length.saturating_add(1);

@@ -254,7 +254,8 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
                 s,
                 row,
                 floor,
-                low.get(s),
+                // Shares add up to about 1.
+                low.get(s) as u64,
                 #[inline(always)]
                 |v| share.lanes(s, v).map(mass),
                 #[inline(always)]

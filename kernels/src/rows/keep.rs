@@ -68,7 +68,7 @@ impl<T: Element> Sample<'_, T> {
             }
             weights = Weights::of_list(s, &list.values[..k], is_logits);
             weights.apply(s, &mut list.values[..k]);
-            n = if nucleus { cut(&list.values[..k], 0, p) } else { k };
+            n = if nucleus { cut(&list.values[..k], p) } else { k };
         } else if nucleus {
             weights = match &mut self.filtered {
                 Some(copy) if is_logits && max < f32::MAX => {

@@ -27,10 +27,10 @@ pub fn stays(prefix: u64, pr: f32, p: f32) -> bool {
     prefix as f32 / ONE as f32 - pr < p || prefix <= mass(pr)
 }
 
-/// How many entries of a sorted list stay, given the mass before it.
+/// How many entries of a sorted list top-p keeps.
 #[inline(always)]
-pub fn cut(probabilities: &[f32], before: u64, p: f32) -> usize {
-    let mut prefix = before;
+pub fn cut(probabilities: &[f32], p: f32) -> usize {
+    let mut prefix: u64 = 0;
     for (j, &pr) in probabilities.iter().enumerate() {
         let pr = bounded(pr);
         // Beyond 2^52 nothing stays.
@@ -40,6 +40,46 @@ pub fn cut(probabilities: &[f32], before: u64, p: f32) -> usize {
         }
     }
     probabilities.len()
+}
+
+/// Where the descending entries of a row end that are kept. Any search finds the one end: what does not stay has nothing behind it that does.
+#[derive(Clone, Copy)]
+pub enum End {
+    /// Before the first that [`stays`] denies.
+    TopP(f32),
+    /// Behind the first up to which the mass is at least this.
+    Mass(u128),
+}
+
+impl End {
+    /// About the sum of what is kept.
+    pub fn sum(self) -> f64 {
+        match self {
+            End::TopP(p) => p.into(),
+            End::Mass(mass) => mass as f64 / ONE,
+        }
+    }
+
+    /// Whether an entry is kept, from the mass up to and with it.
+    #[inline(always)]
+    pub fn stays(self, prefix: u128, pr: f32) -> bool {
+        match self {
+            // Beyond 2^52 nothing stays.
+            End::TopP(p) => stays(prefix.try_into().unwrap_or(u64::MAX), pr, p),
+            End::Mass(least) => prefix - u128::from(mass(pr)) < least,
+        }
+    }
+
+    /// How many entries of a sorted list are kept, given the mass before it.
+    pub fn cut(self, probabilities: &[f32], before: u128) -> usize {
+        let mut prefix = before;
+        let ends = |pr: &f32| {
+            let pr = bounded(*pr);
+            prefix += u128::from(mass(pr));
+            !self.stays(prefix, pr)
+        };
+        probabilities.iter().position(ends).unwrap_or(probabilities.len())
+    }
 }
 
 /// 1.5 * 2^23
@@ -96,17 +136,17 @@ impl<S: Simd> Total<S> {
         self.terms = 0;
     }
 
-    /// The sum, or the largest number where rows of more than 1 add up to more.
+    /// The sum: of rows that are not normalised it may have more than 64 bits.
     #[inline(always)]
-    pub fn get(mut self, s: S) -> u64 {
+    pub fn get(mut self, s: S) -> u128 {
         self.flush(s);
-        u64::try_from(self.sum).unwrap_or(u64::MAX)
+        self.sum as u128
     }
 }
 
 /// The mass of a list of probabilities in any order.
 #[inline(never)]
-pub fn total<S: Simd>(s: S, probabilities: &[f32]) -> u64 {
+pub fn total<S: Simd>(s: S, probabilities: &[f32]) -> u128 {
     s.vectorize(
         #[inline(always)]
         || {

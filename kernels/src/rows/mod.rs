@@ -88,7 +88,7 @@ mod top_k_choice;
 pub use top_k_choice::{TopKChoice, choice_len};
 
 mod top_p_choice;
-pub use top_p_choice::{LISTED, TopPChoice};
+pub use top_p_choice::TopPChoice;
 
 mod exponential;
 pub use exponential::Exponentials;

@@ -8,7 +8,7 @@
 //! 4. A row too flat for a list: see [`super::window`].
 
 use super::estimate::Whole;
-use super::mass::{clamp, cut};
+use super::mass::{End, clamp, cut};
 use super::row_sum;
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
@@ -192,13 +192,13 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     let is_logits = !matches!(weights, Weights::Given);
     if let Some(Front { most, .. }) = front {
         let (_, e) = list.weigh(s, most, &weights);
-        return Nucleus::List(cut(e, 0, p));
+        return Nucleus::List(cut(e, p));
     }
     if !is_logits {
         let k = row.len().min(FIRST);
         top_k::<S, T, BLOCK>(s, row, k, maxima, list);
         weights.apply(s, &mut list.values[..k]);
-        let n = cut(&list.values[..k], 0, p);
+        let n = cut(&list.values[..k], p);
         if n < k || k == row.len() {
             return Nucleus::List(n);
         }
@@ -217,6 +217,6 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
             return Nucleus::List(n);
         }
     }
-    let asked = Question { weights: &weights, p, before: 0, whole: whole as f32 };
+    let asked = Question { weights: &weights, end: End::TopP(p), before: 0, whole: whole as f32 };
     Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL))
 }

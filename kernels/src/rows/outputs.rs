@@ -3,7 +3,7 @@
 use super::first_max::{Summary, first_max};
 use super::key::{index_of, key, value_of};
 use super::race::{Noise, race, race_row};
-use super::ranks::Ranks;
+use super::ranks::race_sorted;
 use super::sample::{Middle, Sample};
 use super::select::List;
 use super::softmax::Weights;
@@ -143,9 +143,7 @@ impl<T: Element> Sample<'_, T> {
             return None;
         }
         let (token, Summary { max, .. }) = first_max(s, self.row, false);
-        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token, score: f32::NEG_INFINITY };
-        ranks.race(s, above, max, &mut self.work.list);
-        Some(ranks.token)
+        Some(race_sorted(s, self.row, weights, self.noise, above, (token, max), &mut self.work.list))
     }
 
     /// The outputs of an empty row.

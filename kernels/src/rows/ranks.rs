@@ -230,18 +230,33 @@ fn nth_equal<S: Simd, T: Element>(s: S, row: &[T], value: f32, mut before: usize
     )
 }
 
+/// The index of the winner among what is kept of a row; `first` is the first of its largest: where it stands, and its value.
+#[inline(always)]
+pub fn race_sorted<S: Simd, T: Element>(
+    s: S,
+    row: &[T],
+    weights: Weights,
+    noise: Noise<'_>,
+    kept: Above,
+    first: (usize, f32),
+    list: &mut List<'_>,
+) -> usize {
+    let (token, most) = first;
+    let mut ranks = Ranks { row, weights, noise, token, score: f32::NEG_INFINITY };
+    ranks.race(s, kept, most, list);
+    ranks.token
+}
+
 /// The row, and who leads.
-pub struct Ranks<'a, T> {
-    /// The row.
-    pub row: &'a [T],
-    /// What probabilities come from.
-    pub weights: Weights,
+struct Ranks<'a, T> {
+    row: &'a [T],
+    weights: Weights,
     /// By rank.
-    pub noise: Noise<'a>,
+    noise: Noise<'a>,
     /// Who leads, at first the best.
-    pub token: usize,
+    token: usize,
     /// With what.
-    pub score: f32,
+    score: f32,
 }
 
 impl<T: Element> Ranks<'_, T> {
@@ -253,7 +268,7 @@ impl<T: Element> Ranks<'_, T> {
 
     /// Lets all survivors race, none of which is above `most`.
     #[inline(always)]
-    pub fn race<S: Simd>(&mut self, s: S, kept: Above, most: f32, list: &mut List<'_>) {
+    fn race<S: Simd>(&mut self, s: S, kept: Above, most: f32, list: &mut List<'_>) {
         let part = Part { kept, most };
         if kept.value > f32::NEG_INFINITY && kept.value < most {
             if let Some(token) = winner(s, self.row, &self.weights, &self.noise, kept, most, list) {

@@ -9,7 +9,7 @@ use super::first_max::first_max;
 use super::mass::cut;
 use super::nucleus::{Nucleus, Row, top_p};
 use super::race::{Noise, race, race_row};
-use super::ranks::Ranks;
+use super::ranks::race_sorted;
 use super::sample::{Choice, Workspace, status};
 use super::select::top_k;
 use super::softmax::Weights;
@@ -99,7 +99,7 @@ impl<T: Element> SampleV1<'_, T> {
             let probabilities = &mut all[..n];
             probabilities.copy_from_slice(&list.values[..n]);
             Weights::of_list(s, probabilities, true).apply(s, probabilities);
-            n = cut(probabilities, 0, self.p.next_up());
+            n = cut(probabilities, self.p.next_up());
         }
         let (values, indices) = (&mut list.values[..n], &list.indices[..n]);
         if let Some(filtered) = &mut self.filtered {
@@ -137,9 +137,7 @@ impl<T: Element> SampleV1<'_, T> {
             weights.apply(s, &mut list.values[..n]);
             return list.indices[race(s, &list.values[..n], &self.noise).0] as usize;
         }
-        let mut ranks = Ranks { row: self.row, weights, noise: self.noise, token, score: f32::NEG_INFINITY };
-        ranks.race(s, above, max, list);
-        ranks.token
+        race_sorted(s, self.row, weights, self.noise, above, (token, max), list)
     }
 
     #[inline(always)]

@@ -48,6 +48,12 @@ pub fn weight<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
     exp_or_zero(s, s.sub(s.min(max, v), max))
 }
 
+/// `exp(v - max) / sum`
+#[inline(always)]
+fn softmax<S: Simd>(s: S, v: S::F32, max: f32, sum: f32) -> S::F32 {
+    s.div(weight(s, v, max), s.splat(sum))
+}
+
 /// `exp(v - max)` where nothing is above `max`.
 #[inline(always)]
 fn below<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
@@ -151,11 +157,11 @@ impl Weights {
     #[inline(always)]
     pub fn of<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
         match *self {
-            Weights::Softmax { max, sum } => s.div(weight(s, v, max), s.splat(sum)),
+            Weights::Softmax { max, sum } => softmax(s, v, max, sum),
             Weights::Shifted { max } => weight(s, v, max),
             Weights::Twice { max, sum, top, total } => {
-                let pr = s.div(weight(s, v, max), s.splat(sum));
-                s.div(weight(s, pr, top), s.splat(total))
+                let pr = softmax(s, v, max, sum);
+                softmax(s, pr, top, total)
             }
             Weights::Given => {
                 let nothing = s.eq(v, s.splat(f32::NEG_INFINITY));

@@ -2,20 +2,23 @@
 //!
 //! Masses are integers, so two questions of one kind answer it exactly: which is the first entry, in descending order, whose running
 //! mass reaches a target? The first target is one unit more than p and gives the mass that is kept; the second is the random share of
-//! that. The most probable are listed, and as a rule both answers are among them. Where the list ends before, an entry is found
-//! without sorting: eight bits of its value at a time, by the masses of each digit; entries of equal value have equal masses, so
-//! they are told apart by counting. Masses are added in 128 bits: rows need not be normalised.
+//! that. As a rule both answers are among a few of the largest; else among more of them; else [`super::window`] finds where in the row
+//! the mass ends. Masses are added in 128 bits: rows need not be normalised.
 
 use super::blocks::{BLOCK, block_maxima};
-use super::key::value_to_ascending;
-use super::mass::{ONE, bounded, mass};
+use super::key::clean;
+use super::mass::{End, ONE, Total, bounded, clamp, mass};
 use super::select::{List, top_k};
+use super::softmax::Weights;
+use super::survivors::Above;
 use super::top_k_choice::counted;
+use super::vectors;
+use super::window::{Question, flat_cut};
 use crate::dispatch::{Kernel, compiled_here};
-use crate::simd::Dot;
+use crate::simd::{Dot, Simd};
 
-/// How many are listed.
-pub const LISTED: usize = 1024;
+/// How many are listed, at first and at most.
+const LISTS: [usize; 2] = [128, 1024];
 
 /// The first of the most probable whose running sum reaches `random` times the kept sum: its index. Kept is the smallest prefix of the
 /// descending probabilities whose sum exceeds p, at least one.
@@ -28,7 +31,7 @@ pub struct TopPChoice<'a> {
     pub random: f32,
     /// As long as [`super::maxima_len`] of the row, in blocks of [`BLOCK`].
     pub maxima: &'a mut [f32],
-    /// As long as [`super::choice_len`] of [`LISTED`].
+    /// As long as [`super::list_len`] of the row.
     pub list: List<'a>,
 }
 
@@ -38,88 +41,85 @@ impl Kernel for TopPChoice<'_> {
     compiled_here!();
 
     #[inline(always)]
-    fn run<S: Dot>(mut self, s: S) -> usize {
-        let k = self.row.len().min(LISTED);
-        block_maxima::<S, f32, BLOCK>(s, self.row, self.maxima, false);
-        top_k::<S, f32, BLOCK>(s, self.row, k, self.maxima, &mut self.list);
-        let descending = Descending { row: self.row, values: &self.list.values[..k], indices: &self.list.indices[..k] };
-        descending.choose(self.p, counted(self.random))
+    fn run<S: Dot>(self, s: S) -> usize {
+        let TopPChoice { row, p, random, maxima, list } = self;
+        block_maxima::<S, f32, BLOCK>(s, row, maxima, false);
+        let mut descending = Descending { row, maxima, list, listed: 0, all: None };
+        let kept = match descending.reach(s, beyond(p)) {
+            Ok((kept, _)) => kept,
+            Err(all) => all,
+        };
+        // The kept mass is reached, and no target is larger.
+        descending.reach(s, share(counted(random), kept)).map_or(0, |(_, index)| index)
     }
 }
 
 /// A row, and the list of its largest.
 struct Descending<'a> {
     row: &'a [f32],
-    values: &'a [f32],
-    indices: &'a [i32],
+    maxima: &'a [f32],
+    list: List<'a>,
+    listed: usize,
+    /// The mass of the row, once it was asked for.
+    all: Option<u128>,
 }
 
 impl Descending<'_> {
-    fn choose(&self, p: f64, random: f32) -> usize {
-        let kept = match self.reach(beyond(p)) {
-            Ok((kept, _)) => kept,
-            Err(all) => all,
-        };
-        // The kept mass is reached, and no target is larger.
-        self.reach(share(random, kept)).map_or(0, |(_, index)| index)
-    }
-
     /// The first entry whose running mass reaches `target`: that mass, and its index. If none does, the mass of all.
-    fn reach(&self, target: u128) -> Result<(u128, usize), u128> {
-        let mut sum = 0;
-        for (&value, &index) in self.values.iter().zip(self.indices) {
-            sum += mass_of(value);
-            if sum >= target {
-                return Ok((sum, index as usize));
+    #[inline(never)]
+    fn reach<S: Simd>(&mut self, s: S, target: u128) -> Result<(u128, usize), u128> {
+        loop {
+            let mut sum = 0;
+            for (&value, &index) in self.list.values[..self.listed].iter().zip(&*self.list.indices) {
+                sum += u128::from(mass(bounded(value)));
+                if sum >= target {
+                    return Ok((sum, index as usize));
+                }
             }
+            if self.listed == self.row.len() {
+                return Err(sum);
+            }
+            let Some(&more) = LISTS.iter().find(|&&more| more > self.listed) else { break };
+            self.listed = more.min(self.row.len());
+            top_k::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
         }
-        if self.values.len() < self.row.len() { reach_by_digits(self.row, target) } else { Err(sum) }
+        let all = *self.all.get_or_insert_with(|| last(s, self.row, Above::ALL).0);
+        if target > all {
+            return Err(all);
+        }
+        // The list goes.
+        self.listed = 0;
+        let asked = Question { weights: &Weights::Given, end: End::Mass(target), before: 0, whole: (all as f64 / ONE) as f32 };
+        let above = flat_cut(s, self.row, asked, &mut self.list).unwrap_or(Above::ALL);
+        Ok(last(s, self.row, above))
     }
 }
 
-/// [`Descending::reach`] of a target that at least one entry stands before.
+/// The mass of what is kept, and where the last of that stands, in descending order.
 #[inline(never)]
-fn reach_by_digits(row: &[f32], target: u128) -> Result<(u128, usize), u128> {
-    let (mut found, mut known, mut sum) = (0, 0, 0);
-    for shift in [24, 16, 8, 0] {
-        let mut masses = [0u128; 256];
-        for &x in row {
-            let key = ascending(x);
-            if key & known == found {
-                masses[(key >> shift & 0xFF) as usize] += mass_of(x);
-            }
-        }
-        let digit = (0..256).rev().find(|&digit| {
-            let reaches = sum + masses[digit] >= target;
-            sum += if reaches { 0 } else { masses[digit] };
-            reaches
-        });
-        let Some(digit) = digit else { return Err(sum) };
-        found |= (digit as u32) << shift;
-        known |= 0xFF << shift;
-    }
-    for (index, &x) in row.iter().enumerate() {
-        if ascending(x) == found {
-            sum += mass_of(x);
-            if sum >= target {
-                return Ok((sum, index));
-            }
-        }
-    }
-    Err(sum)
-}
-
-/// Unsigned, ascending with the value: a NaN as -inf, +inf as the largest finite number, -0 as 0.
-#[inline(always)]
-fn ascending(x: f32) -> u32 {
-    let x = if x.is_nan() { f32::NEG_INFINITY } else { x.min(f32::MAX) + 0.0 };
-    (value_to_ascending(x) ^ i32::MIN) as u32
-}
-
-/// The mass of a probability: of one outside [0,1] that of the nearest inside, of a NaN 0.
-#[inline(always)]
-fn mass_of(x: f32) -> u128 {
-    u128::from(mass(if x.is_nan() { 0.0 } else { bounded(x) }))
+fn last<S: Simd>(s: S, row: &[f32], mut kept: Above) -> (u128, usize) {
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let (mut sum, mut least, mut index) = (Total::new(s), f32::INFINITY, 0);
+            vectors(
+                row.len(),
+                #[inline(always)]
+                |span| {
+                    let v = clean(s, span.load(s, row, f32::NEG_INFINITY));
+                    let m = kept.mask(s, v, span.len);
+                    sum.add(s, s.select(m, clamp(s, v), s.splat(0.0)));
+                    if s.mask_bits(s.both(m, s.le(v, s.splat(least)))) != 0 {
+                        let below = s.select(m, s.sub(s.splat(0.0), v), s.splat(f32::NEG_INFINITY));
+                        least = 0.0 - s.reduce_max(below);
+                        let hits = s.mask_bits(s.both(m, s.eq(v, s.splat(least))));
+                        index = span.at + hits.ilog2() as usize;
+                    }
+                },
+            );
+            (sum.get(s), index)
+        },
+    )
 }
 
 /// The least mass that exceeds p.

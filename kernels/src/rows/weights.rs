@@ -176,7 +176,8 @@ impl Kernel for BlockMasses<'_> {
                 #[inline(always)]
                 |span| total.add(s, self.share.of(s, block, span)),
             );
-            *mass = total.get(s);
+            // Shares add up to about 1.
+            *mass = total.get(s) as u64;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Where top-p cuts: by windows of values, for lists longer than what is worth sorting and for rows longer than any list.
+//! Where the mass that is kept of a row ends: by windows of values, for lists longer than what is worth sorting and for rows longer than any
+//! list.
 //!
 //! A window of values holds the cut if its largest entry stays and its smallest does not. What lies above it matters only by its mass, an
 //! integer sum in any order; what lies in it is sorted. A first window comes from a sample of the row, and whatever
@@ -6,7 +7,7 @@
 
 use super::blocks::{count, range};
 use super::key::{ascending_to_value, clean, value_to_ascending};
-use super::mass::{ONE, Total, bounded, cut, mass, stays, total};
+use super::mass::{End, ONE, Total, bounded, cut, mass, total};
 use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -89,20 +90,20 @@ impl List<'_> {
         let kept = self.keep_weight(s, n, wanted as f32);
         self.sort(s, kept);
         let (_, e) = self.weigh(s, kept, weights);
-        let found = cut(e, 0, p);
+        let found = cut(e, p);
         (found < kept || (whole && kept == n)).then_some(found)
     }
 }
 
-/// The question where top-p cuts a row, or the part of one that is below what has the mass `before`.
+/// The question where a row ends that is kept, or the part of one that is below what has the mass `before`.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     /// What probabilities come from.
     pub weights: &'a Weights,
-    /// Top-p.
-    pub p: f32,
+    /// What is kept.
+    pub end: End,
     /// The mass of what is larger than the row.
-    pub before: u64,
+    pub before: u128,
     /// About the sum of the probabilities of the row.
     pub whole: f32,
 }
@@ -110,7 +111,7 @@ pub struct Question<'a> {
 /// What a pass with a window found.
 struct Seen {
     /// The mass of all elements above the window.
-    above: u64,
+    above: u128,
     /// The largest element that is not.
     top: f32,
     /// How many elements of the window are in the list: at most half of it.
@@ -194,7 +195,7 @@ impl Question<'_> {
     fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32], most: f32) -> (f32, f32) {
         e.copy_from_slice(values);
         self.weights.apply(s, e);
-        let (n, part) = (values.len() as f32, (f64::from(self.p) - self.before as f64 / ONE) as f32 / self.whole);
+        let (n, part) = (values.len() as f32, (self.end.sum() - self.before as f64 / ONE) as f32 / self.whole);
         // Three standard deviations.
         let off = 3.0 * libm::sqrtf((part * (1.0 - part)).max(0.0) / n);
         let off = if most > off / 1.5 { off.max(8.0 / n).min(most) } else { off };
@@ -208,18 +209,18 @@ fn between(low: f32, high: f32) -> f32 {
     ascending_to_value(((i64::from(value_to_ascending(low)) + i64::from(value_to_ascending(high))) >> 1) as i32)
 }
 
-/// Where top-p cuts a row of at least 16 elements; `None` where all of it stays.
+/// Where a row of at least 16 elements ends, of which one stays; `None` where all of it does.
 #[inline(never)]
 pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list: &mut List<'_>) -> Option<Above> {
-    let Question { weights, p, before, .. } = asked;
+    let Question { weights, end, before, .. } = asked;
     // All above `high` stay; the cut is not below `low`.
     let (mut low, mut high) = (f32::NEG_INFINITY, f32::MAX);
     let (mut least, mut most) = guess(s, row, &asked, list);
     loop {
         let Seen { above, top, listed, complete, whole } = look(s, row, weights, least, most, list);
-        let before = before.saturating_add(above);
+        let before = before + above;
         let pr = bounded(weights.of_one(s, top));
-        if !stays(before.saturating_add(mass(pr)), pr, p) {
+        if !end.stays(before + u128::from(mass(pr)), pr) {
             low = next_above(most);
             if low > high {
                 return Some(Above::from(low));
@@ -229,13 +230,13 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
         }
         high = top;
         let asked = Question { before, whole, ..asked };
-        let end = if listed == 0 {
+        let found = if listed == 0 {
             None
         } else if complete {
             list.end(s, listed, asked)
         } else if least == most {
             let run = Above::from(top).count(s, row) - Above::from(next_above(top)).count(s, row);
-            run_end(run, before, pr, p).map(|ties| Above { value: top, ties })
+            run_end(run, before, pr, end).map(|ties| Above { value: top, ties })
         } else {
             // What is listed tells where in the window to look; if it says nothing new, from the largest on half as many numbers.
             let old = (least, most);
@@ -248,8 +249,8 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             }
             continue;
         };
-        if end.is_some() {
-            return end;
+        if found.is_some() {
+            return found;
         }
         if least <= low {
             return (low > f32::NEG_INFINITY).then_some(Above::from(low));
@@ -260,12 +261,12 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
 }
 
 /// How many of `n` equal entries stay, if not all do.
-fn run_end(n: usize, before: u64, pr: f32, p: f32) -> Option<usize> {
+fn run_end(n: usize, before: u128, pr: f32, end: End) -> Option<usize> {
     let (mut low, mut high) = (0, n);
     while low < high {
         let middle = (low + high) / 2;
-        let prefix = before.saturating_add(mass(pr).saturating_mul(middle as u64 + 1));
-        if stays(prefix, pr, p) { low = middle + 1 } else { high = middle }
+        let prefix = before + u128::from(mass(pr)) * (middle as u128 + 1);
+        if end.stays(prefix, pr) { low = middle + 1 } else { high = middle }
     }
     (low < n).then_some(low)
 }
@@ -285,7 +286,7 @@ impl List<'_> {
         }
         self.sort(s, n);
         let (values, e) = self.weigh(s, n, asked.weights);
-        let kept = cut(e, asked.before, asked.p);
+        let kept = asked.end.cut(e, asked.before);
         let value = values[kept.max(1) - 1];
         let ties = values[..kept].iter().filter(|&&v| v == value).count();
         (kept < n).then_some(Above { value, ties })
