@@ -15,6 +15,8 @@ pub trait Dot: Simd {
     type Quad: bytemuck::Pod;
     /// 16 columns of four weights as [`Dot::load_weights`] reads them.
     type Weights: Copy;
+    /// Steps that a tile writes out: with registers to spare a few, else one, or the compiler mixes them.
+    const UNROLL: usize = 4;
     /// What [`Dot::tile_unit`] gives.
     type Unit: TileUnit;
 
@@ -33,6 +35,17 @@ pub trait Dot: Simd {
     fn start(self, column_sums: Self::I32) -> Self::I32;
     /// `acc[n] += sum over i of x[i] * w[n][i]`
     fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
+    /// `acc[m][v]` plus the dot product of `x[m]` and `w[v]`, for all. A token whose quads take two instructions each does the first of
+    /// all before the second: it needs one register for an activation then, and one for a vector of weights.
+    #[inline(always)]
+    fn dots<const MR: usize, const NV: usize>(self, x: [&Self::Quad; MR], w: [Self::W; NV], acc: &mut [[Self::I32; NV]; MR]) {
+        for m in 0..MR {
+            let x = self.splat_quad(x[m]);
+            for v in 0..NV {
+                acc[m][v] = self.dot(acc[m][v], x, w[v]);
+            }
+        }
+    }
     /// The unit that multiplies blocks of rows by panels, where there is one; its activations are bytes as they are.
     #[inline(always)]
     fn tile_unit(self) -> Option<Self::Unit> {
@@ -94,6 +107,13 @@ impl TileUnit for core::convert::Infallible {
 #[inline(always)]
 pub(super) fn even_odd(x: [i8; 4]) -> [i16; 4] {
     [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
+}
+
+/// The first or the second pair of a quad of [`even_odd`]: read by itself, it is broadcast from memory without an instruction more.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub(super) fn pair(x: &[i16; 4], part: usize) -> i32 {
+    bytemuck::cast([x[2 * part], x[2 * part + 1]])
 }
 
 /// [`Dot::stage`] of a token that reads weights of 16 bits.

@@ -4,7 +4,6 @@
 //! Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the latency of the dot
 //! instruction.
 
-use super::int8::step;
 use crate::simd::Dot;
 
 /// Accumulators that are chains enough.
@@ -33,7 +32,7 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
             for m in 1..MR {
                 quads[m] = &rows[m][i][half];
             }
-            step(s, quads, weights, &mut acc[odd * half]);
+            s.dots(quads, weights, &mut acc[odd * half]);
         }
     }
     for m in 0..MR {

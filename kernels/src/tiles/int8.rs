@@ -2,22 +2,35 @@
 //!
 //! Each step reads NV vectors of weights and MR quads of activations and does MR * NV dot instructions. Registers of AVX-512 VNNI at
 //! 4 x 4: 16 accumulators, 4 weights, 1 quad, of 32; every step 16 dots stand against 8 loads, and 16 chains of 5 cycles keep two dot units
-//! busy. 6 x 4 does a little more for each load, and leaves more rows of its last group idle. AVX2 has 16 registers, half of what 4 x 4
-//! needs, and yet was fastest with it: accumulators that come from the first cache cost less than broadcasts that serve a quarter of the
-//! columns. NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
+//! busy. 6 x 4 does a little more for each load, and leaves more rows of its last group idle. AVX-512 without VNNI: the same tile, half a quad
+//! at a time. AVX2 (16 registers, a vector is two) at 4 x 1: 8 accumulators, 2 halves of weights, half a quad and a product. It has none to
+//! spare, so its steps are not unrolled: of four of them the compiler would load what the later ones need first, and park accumulators.
+//! NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
 //!
 //! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
 //! computing then take the longer of the two times, not their sum.
 
 use crate::simd::Dot;
 
-/// Steps between two requests for coming weights.
-const UNIT: usize = 4;
-
 /// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
 /// On the way `ask(u, of)` is called for each `u < of`, to ask for weights that come.
 #[inline(always)]
 pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
+    s: S,
+    x: [&[S::Quad]; MR],
+    w: [&[S::Weights]; NV],
+    ask: impl FnMut(usize, usize),
+    acc: [[S::I32; NV]; MR],
+) -> [[S::I32; NV]; MR] {
+    match S::UNROLL {
+        1 => unrolled::<S, MR, NV, 1>(s, x, w, ask, acc),
+        _ => unrolled::<S, MR, NV, 4>(s, x, w, ask, acc),
+    }
+}
+
+/// [`tile`], with UNIT steps between two requests.
+#[inline(always)]
+fn unrolled<S: Dot, const MR: usize, const NV: usize, const UNIT: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[S::Weights]; NV],
@@ -38,24 +51,8 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
             for m in 1..MR {
                 quads[m] = &x[m][u][i];
             }
-            step(s, quads, weights, &mut acc);
+            s.dots(quads, weights, &mut acc);
         }
     }
     acc
-}
-
-/// One quad of each row by as many of each panel.
-#[inline(always)]
-pub(super) fn step<S: Dot, const MR: usize, const NV: usize>(
-    s: S,
-    quads: [&S::Quad; MR],
-    weights: [S::W; NV],
-    acc: &mut [[S::I32; NV]; MR],
-) {
-    for m in 0..MR {
-        let quad = s.splat_quad(quads[m]);
-        for v in 0..NV {
-            acc[m][v] = s.dot(acc[m][v], quad, weights[v]);
-        }
-    }
 }

@@ -103,8 +103,8 @@ impl Kernel for Matmul<'_> {
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
             },
-            Isa::Avx512 => Tiled::<6, 2, 512>(self).run(s),
-            Isa::Avx2 => Tiled::<4, 4, 256>(self).run(s),
+            Isa::Avx512 => Tiled::<4, 4, 256>(self).run(s),
+            Isa::Avx2 => Tiled::<4, 1, 512>(self).run(s),
             Isa::Portable => Tiled::<4, 1, 512>(self).run(s),
             Isa::Neon | Isa::NeonDot => Tiled::<4, 1, 1024>(self).run(s),
         }

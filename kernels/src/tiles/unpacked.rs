@@ -198,8 +198,8 @@ impl Kernel for MatmulRows<'_> {
     fn run<S: Dot>(self, s: S) {
         match S::ISA {
             Isa::Avx512Vnni | Isa::Avx512Amx => self.tiled::<S, 4, 4>(s),
-            Isa::Avx512 => self.tiled::<S, 6, 2>(s),
-            Isa::Avx2 => self.tiled::<S, 4, 4>(s),
+            Isa::Avx512 => self.tiled::<S, 4, 4>(s),
+            Isa::Avx2 => self.tiled::<S, 4, 1>(s),
             Isa::Portable | Isa::Neon | Isa::NeonDot => self.tiled::<S, 4, 1>(s),
         }
     }

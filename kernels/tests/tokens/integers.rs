@@ -132,10 +132,11 @@ struct Dots<'a> {
 }
 
 impl Kernel for Dots<'_> {
-    type Output = [i32; 16];
+    type Output = [[i32; 16]; 5];
 
+    /// One by one, and two rows by two panels at once.
     #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> [i32; 16] {
+    fn run<S: Dot>(self, s: S) -> [[i32; 16]; 5] {
         let mut column_sums = [0; 16];
         for w in self.w {
             for n in 0..16 {
@@ -143,10 +144,13 @@ impl Kernel for Dots<'_> {
             }
         }
         let mut acc = s.add_i32(s.start(s.load_i32(&column_sums)), s.load_i32(&self.start));
+        let mut accs = [[acc; 2]; 2];
         for (x, w) in self.x.iter().zip(self.w) {
-            acc = s.dot(acc, s.splat_quad(&s.pack_quad(*x)), s.weights(w));
+            let (quad, w) = (s.pack_quad(*x), s.weights(w));
+            acc = s.dot(acc, s.splat_quad(&quad), w);
+            s.dots([&quad; 2], [w; 2], &mut accs);
         }
-        get_i32(s, acc)
+        [acc, accs[0][0], accs[0][1], accs[1][0], accs[1][1]].map(|acc| get_i32(s, acc))
     }
 }
 
@@ -169,7 +173,7 @@ fn dot_products_are_exact() {
             }
         }
         for level in levels() {
-            assert_eq!(level.run(Dots { x: &x, w: &w, start }), expected, "{level:?}");
+            assert_eq!(level.run(Dots { x: &x, w: &w, start }), [expected; 5], "{level:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The dot product of int8, by products of 16 bits.
 
 use super::{Avx2, I};
-use crate::simd::{Dot, Simd, even_odd, widen};
+use crate::simd::{Dot, Simd, even_odd, pair, widen};
 use core::arch::x86_64::*;
 
 /// `vpmaddwd` on the even and the odd bytes, widened in their lanes; `vpmaddubsw` would saturate.
@@ -10,6 +10,7 @@ impl Dot for Avx2 {
     type W = [I; 2];
     type Quad = [i16; 4];
     type Weights = [i16; 64];
+    const UNROLL: usize = 1;
     type Unit = core::convert::Infallible;
 
     #[inline(always)]
@@ -18,8 +19,7 @@ impl Dot for Avx2 {
     }
     #[inline(always)]
     fn splat_quad(self, x: &[i16; 4]) -> [__m256i; 2] {
-        let [even, odd]: [i32; 2] = bytemuck::cast(*x);
-        hw!([_mm256_set1_epi32(even), _mm256_set1_epi32(odd)])
+        hw!([_mm256_set1_epi32(pair(x, 0)), _mm256_set1_epi32(pair(x, 1))])
     }
     #[inline(always)]
     fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
@@ -60,5 +60,16 @@ impl Dot for Avx2 {
         let even = both!(_mm256_madd_epi16, [x[0], x[0]], w[0]);
         let odd = both!(_mm256_madd_epi16, [x[1], x[1]], w[1]);
         self.add_i32(self.add_i32(acc, even), odd)
+    }
+    #[inline(always)]
+    fn dots<const MR: usize, const NV: usize>(self, x: [&[i16; 4]; MR], w: [[I; 2]; NV], acc: &mut [[I; NV]; MR]) {
+        for part in 0..2 {
+            for m in 0..MR {
+                let x = hw!(_mm256_set1_epi32(pair(x[m], part)));
+                for v in 0..NV {
+                    acc[m][v] = self.add_i32(acc[m][v], both!(_mm256_madd_epi16, [x, x], w[v][part]));
+                }
+            }
+        }
     }
 }

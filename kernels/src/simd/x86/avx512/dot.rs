@@ -2,7 +2,7 @@
 
 use super::super::amx::Amx;
 use super::{Avx512, Avx512Amx, Avx512Vnni, Token};
-use crate::simd::{Dot, Simd, even_odd, widen};
+use crate::simd::{Dot, Simd, even_odd, pair, widen};
 use core::arch::x86_64::*;
 
 /// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
@@ -57,8 +57,7 @@ impl Dot for Avx512 {
     }
     #[inline(always)]
     fn splat_quad(self, x: &[i16; 4]) -> [__m512i; 2] {
-        let [even, odd]: [i32; 2] = bytemuck::cast(*x);
-        [self.splat_i32(even), self.splat_i32(odd)]
+        [self.splat_i32(pair(x, 0)), self.splat_i32(pair(x, 1))]
     }
     #[inline(always)]
     fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], words: &'a mut [u64]) -> [&'a [[i16; 64]]; NV] {
@@ -96,6 +95,17 @@ impl Dot for Avx512 {
             let acc = _mm512_add_epi32(acc, _mm512_madd_epi16(x[0], w[0]));
             _mm512_add_epi32(acc, _mm512_madd_epi16(x[1], w[1]))
         })
+    }
+    #[inline(always)]
+    fn dots<const MR: usize, const NV: usize>(self, x: [&[i16; 4]; MR], w: [[__m512i; 2]; NV], acc: &mut [[__m512i; NV]; MR]) {
+        for part in 0..2 {
+            for m in 0..MR {
+                let x = self.splat_i32(pair(x[m], part));
+                for v in 0..NV {
+                    acc[m][v] = hw!(_mm512_add_epi32(acc[m][v], _mm512_madd_epi16(x, w[v][part])));
+                }
+            }
+        }
     }
 }
 
