@@ -370,7 +370,8 @@ pub(crate) fn tiles<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     }
 }
 
-/// Rows to a task so that a task touches about 32 KiB: less costs more to hand over than to do.
-pub(crate) fn grain(bytes_per_row: usize) -> usize {
-    (32 * 1024 / bytes_per_row.max(1)).max(1)
+/// Rows to a task so that a task touches about 32 KiB: less costs more to hand over than to do. A row of so many elements touches so many
+/// bytes with each; rows that there are none of may be longer than any memory.
+pub(crate) fn grain(elements: usize, bytes: usize) -> usize {
+    (32 * 1024 / elements.saturating_mul(bytes).max(1)).max(1)
 }

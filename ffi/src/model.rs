@@ -166,7 +166,8 @@ pub unsafe extern "C" fn tk_model_token_text(
     // SAFETY: as promised by the caller.
     let body = |_| unsafe {
         let bytes = with_model!(loaded(model)?, model => model.token_text(previous, id)?);
-        (*answer("text", text)?, *answer("length", length)?) = (bytes.as_ptr().cast(), bytes.len());
+        let (text, length) = (answer("text", text)?, answer("length", length)?);
+        (*text, *length) = (bytes.as_ptr().cast(), bytes.len());
         Ok(())
     };
     // SAFETY: no context.
@@ -188,7 +189,8 @@ pub unsafe extern "C" fn tk_model_encode(
     let body = |_| unsafe {
         let (model, text, count) = (loaded(model)?, memory::bytes("text", text.cast(), length)?, answer("count", count)?);
         let ids = match (ids.is_null(), capacity) {
-            (false, _) => core::slice::from_raw_parts_mut(ids, capacity),
+            // There are no more ids than bytes and a blank; `capacity` may stand for no limit.
+            (false, _) => core::slice::from_raw_parts_mut(ids, capacity.min(text.len() + 1)),
             (true, 0) => &mut [],
             (true, _) => return Err(Error::new(Status::Null, "ids", "room for ids", "null")),
         };

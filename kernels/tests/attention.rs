@@ -73,6 +73,31 @@ fn f32_equals_the_definition() {
     equals_the_definition::<f32>();
 }
 
+/// A score that is a NaN spreads over the head, whatever the others are; scores of nothing but -inf give zeros.
+#[test]
+fn nan_scores() {
+    const NAN: f32 = f32::NAN;
+    const OUT: f32 = f32::NEG_INFINITY;
+    let mut random = Random(12);
+    for positions in [1, 2, 17] {
+        for level in levels() {
+            let output = |query: f32, key: f32, mask: f32| {
+                let mut case = Case::<f32>::new(&mut random, 8, positions);
+                case.mask = vec![mask; positions];
+                (case.query[3], case.keys[3], case.mask[0]) = (query, key, 0.0);
+                case.found(|call| level.run(call), 1.0, true)
+            };
+            let mut output = output;
+            for (query, key, mask) in [(1.0, NAN, 0.0), (1.0, NAN, OUT), (NAN, 1.0, 0.0), (NAN, 1.0, OUT)] {
+                assert_eq!(output(query, key, mask), [bits(NAN); 8], "{level:?} {query} {key} {mask} of {positions}");
+            }
+            let mut case = Case::<f32>::new(&mut random, 8, positions);
+            case.mask = vec![OUT; positions];
+            assert_eq!(case.found(|call| level.run(call), 1.0, true), [0; 8], "{level:?} of {positions}");
+        }
+    }
+}
+
 #[test]
 fn half_equals_the_definition() {
     equals_the_definition::<f16>();

@@ -83,6 +83,25 @@ fn among_the_k_best() {
     }
 }
 
+/// More ranks than 2^16, so close together that their distances share a step of a key though one is far off.
+#[test]
+fn among_very_many() {
+    for n in [70_000, 140_000] {
+        let close = |i: usize| 1.0 + (i * 7919 % n) as f32 / n as f32 / 16.0;
+        let mut row: Vec<f32> = (0..n).map(close).collect();
+        row[n / 2] = -1e30;
+        for number in [0.0, 0.3, 1.0f32.next_down()] {
+            let expected = reference::top_k_choice(&row, n, 0.0, number, &mut vec![0; n]);
+            for level in levels() {
+                let mut memory = Memory::new(n, choice_len(n));
+                let (maxima, list) = memory.list();
+                let call = TopKChoice { row: &row, k: n, diversity: 0.0, random: number, maxima, list };
+                assert_eq!(level.run(call), expected, "{} of {n}, {number}", level.isa().name());
+            }
+        }
+    }
+}
+
 #[test]
 fn among_the_most_probable() {
     let mut random = Random(3);

@@ -45,6 +45,41 @@ fn half_rows_equal_the_definition() {
     rows_equal_the_definition::<bf16>();
 }
 
+/// What is beyond numbers, by the words of the operation; the same with and without lanes behind the row.
+#[test]
+fn rows_at_the_edges() {
+    const NAN: f32 = f32::NAN;
+    for n in [1, 5, 16, 17, 300] {
+        let norm = |first: f32, others: f32, eps: f64| {
+            let (mut input, gamma, mut answers) = (vec![others; n], vec![2.0; n], Vec::new());
+            input[0] = first;
+            for level in levels() {
+                let (mut output, mut quantised) = (vec![9.0; n], vec![9; n]);
+                level.run(rows::RmsNorm { input: &input, gamma: &gamma, eps, output: &mut output });
+                let call = rows::RmsNormQuant { input: &input, gamma: &gamma, eps, output: &mut quantised };
+                answers.push((output, level.run(call), quantised));
+            }
+            answers
+        };
+        for (output, scale, quantised) in norm(0.0, 0.0, 0.0) {
+            assert_eq!((output, scale, quantised), (vec![0.0; n], 0.0, vec![0; n]));
+        }
+        for special in [NAN, f32::INFINITY, -f32::INFINITY, 2e19] {
+            for (output, scale, quantised) in norm(special, 1.0, 1e-5) {
+                assert!(scale.is_nan() && output.iter().all(|x| x.is_nan()), "{special} {n}: {scale} {output:?}");
+                assert_eq!(quantised, vec![0; n]);
+            }
+        }
+        // Squares that vanish, and an eps that does: no lane behind the row counts.
+        for eps in [0.0, 1e-80] {
+            for (output, scale, quantised) in norm(1e-30, 1e-30, eps) {
+                assert!(scale.is_finite() && scale == output[0] / 127.0, "{n}: {scale} {output:?}");
+                assert_eq!(quantised, vec![127; n]);
+            }
+        }
+    }
+}
+
 #[test]
 fn close_to_f64() {
     let mut random = Random(2);

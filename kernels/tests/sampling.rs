@@ -40,7 +40,11 @@ fn defined<T: Element>(row: &[T], stages: &Stages, noise: &Noise<'_>, elements: 
     let token = match noise {
         _ if n == 0 => 0,
         Noise::None => reference::first_max(v, |i| reference::clean(row[i].as_())),
-        noise => order[reference::first_max(n, |j| pr[j] / noise_at(noise, elements, seed, j))] as usize,
+        noise => {
+            // What is drawn has no less than no weight.
+            let weight = |j: usize| if let Noise::Drawn { .. } = noise { pr[j].max(0.0) } else { pr[j] };
+            order[reference::first_max(n, |j| weight(j) / noise_at(noise, elements, seed, j))] as usize
+        }
     };
     let mut filtered = vec![if stages.is_logits { f32::NEG_INFINITY } else { 0.0 }; v];
     let (mut tokens, mut probabilities) = (vec![0; v], vec![0.0; v]);
@@ -169,6 +173,27 @@ fn long_rows_equal_the_definition() {
             }
             if kind < 3 {
                 compare::<bf16, 64>(&mut random, v, kind, false);
+            }
+        }
+    }
+}
+
+/// Numbers below 0 that are taken for probabilities are drawn as if they were 0: the first of the list where nothing has more.
+#[test]
+fn drawn_below_zero() {
+    let mut random = Random(14);
+    let rows: [&[f32]; 5] = [&[-0.5, -0.25], &[-0.5, 0.0, -1.0], &[-1.0, -0.0], &[-1.0, 0.5, 0.5], &[-3.0; 20_000]];
+    for row in rows {
+        for (k, p, min_p) in [(0, 1.0, 0.0), (2, 1.0, 0.0), (0, 0.5, 0.0), (0, 1.0, 0.1)] {
+            for _ in 0..rounds(30) {
+                let (seed, elements) = (random.bits(), 1 << 30);
+                let noise = Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements };
+                let stages = Stages { k, p, min_p, is_logits: false };
+                let expected = defined(row, &stages, &noise, elements, seed);
+                for level in levels() {
+                    let found = found(|row| level.run(row), row, stages, noise, [false; 2], usize::MAX);
+                    assert_eq!(found.choice, expected.choice, "{level:?} {stages:?} {:?}", &row[..2]);
+                }
             }
         }
     }

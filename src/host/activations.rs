@@ -52,7 +52,7 @@ impl PackedChunk<'_> {
         let (k, first) = (self.k, rows.start);
         let words = PerWorker::over(self.words, self.words.len() / self.rows);
         let parts = (parallel::ByRow(words), &self.gathered);
-        parallel::rows(pool, rows.len(), parallel::grain(2 * k), parts, |row, (words, gathered)| {
+        parallel::rows(pool, rows.len(), parallel::grain(k, 2), parts, |row, (words, gathered)| {
             let data = x.row(first + row).gather(gathered);
             level.run(PackRows { x: Activations { data, stride: k, rows: 1 }, k, words });
         });

@@ -35,7 +35,7 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
         let Some([rows, columns]) = call.check(true)? else { return Ok(()) };
         let (plan, memory) = plan(self, call, columns)?;
         let parts = (&call.out, plan.carve(scratch)?.take_each(memory));
-        parallel::rows(&self.pool, rows, parallel::grain(2 * size_of::<T>() * columns), parts, |row, (out, memory)| {
+        parallel::rows(&self.pool, rows, parallel::grain(columns, 2 * size_of::<T>()), parts, |row, (out, memory)| {
             let mut memory = Pieces::of(memory);
             let work = memory.take(apply_len(columns));
             let logits = call.logits.row(row).staged(&mut memory);

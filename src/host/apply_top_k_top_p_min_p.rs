@@ -64,7 +64,7 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopPMinP<'_, Self, T>> for Host<P>
         let (plan, [input, output]) = plan::<T>(self.pool.workers())?;
         let space = plan.carve(scratch)?;
         let parts = (&call.sampled_res, space.take_each(input), space.take_each(output));
-        parallel::rows(&self.pool, rows, parallel::grain(2 * size_of::<T>() * columns), parts, |row, (mut out, x, y)| {
+        parallel::rows(&self.pool, rows, parallel::grain(columns, 2 * size_of::<T>()), parts, |row, (mut out, x, y)| {
             let probs = call.probs.row(row);
             let first: f32 = probs.get(0).as_();
             let filter = Filter {

@@ -60,7 +60,7 @@ impl<P: ParallelFor> Host<P> {
             space.take_each(slots.caches),
         );
         let rows = d.batch * d.heads * d.tokens;
-        let grain = parallel::grain(4 * d.positions * d.width);
+        let grain = parallel::grain(d.positions.saturating_mul(d.width), 4);
         parallel::rows(&self.pool, rows, grain, parts, |row, (mut output, scores, stage, mask, caches)| {
             let (batch, token) = (row / d.tokens / d.heads, row % d.tokens);
             let cache = batch * d.kv_heads + row / d.tokens % d.heads / group;

@@ -56,7 +56,7 @@ impl<P: ParallelFor> Host<P> {
         let weight_scale = call.weight_scale.row(0).gather(space.take(stage.weight_scale));
         let stages = (space.take_each(stage.input), space.take_each(stage.residual), space.take_each(stage.sum));
         let parts = (&call.output, stages);
-        parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), parts, |row, (mut output, stages)| {
+        parallel::rows(&self.pool, d.rows, parallel::grain(d.columns, 8), parts, |row, (mut output, stages)| {
             let (x, r, y) = stages;
             let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
             let residual = call.residual.row(row).gather(r);
@@ -96,7 +96,7 @@ impl<P: ParallelFor> Host<P> {
         let (gamma, eps) = (call.gamma.row(0).gather(space.take(norm.gamma)), call.eps);
         let stages = (space.take_each(stage.input), space.take_each(stage.residual), space.take_each(stage.sum));
         let parts = (&call.output, Column(&call.output_scale), &call.hidden, stages, space.take_each(norm.output));
-        parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), parts, |row, parts| {
+        parallel::rows(&self.pool, d.rows, parallel::grain(d.columns, 8), parts, |row, parts| {
             let (mut output, scale, mut hidden, (x, r, h), y) = parts;
             let (input, input_scale) = (call.input.row(row).gather(x), call.input_scale.get(row));
             let residual = call.residual.row(row).gather(r);

@@ -47,7 +47,7 @@ impl<P: ParallelFor> Host<P> {
         let w3_scale = call.w3_scale.row(0).gather(space.take(stage.w3_scale));
         let stages = (space.take_each(stage.w1), space.take_each(stage.w3), space.take_each(stage.row));
         let parts = (&call.output, Column(&call.output_scale), stages, space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows, parallel::grain(8 * d.columns), parts, |row, (mut output, scale, stages, y)| {
+        parallel::rows(&self.pool, d.rows, parallel::grain(d.columns, 8), parts, |row, (mut output, scale, stages, y)| {
             let (a, b, stage) = stages;
             let (w1, w3) = (call.w1.row(row).gather(a), call.w3.row(row).gather(b));
             let input_scale = call.input_scale.get(row);

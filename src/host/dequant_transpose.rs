@@ -71,7 +71,7 @@ impl<P: ParallelFor> Host<P> {
         let weight_scale = weight_scale.row(0).gather(space.take(stage.weight_scale));
         let output = Tokens { tensor: output, tokens: d.tokens, start: None };
         let parts = (output, space.take_each(stage.input), space.take_each(stage.freqs), space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows(), parallel::grain(8 * d.columns), parts, |row, (mut output, x, f, y)| {
+        parallel::rows(&self.pool, d.rows(), parallel::grain(d.columns, 8), parts, |row, (mut output, x, f, y)| {
             let (input, input_scale) = (input.row(row).gather(x), input_scale.get(row));
             let freqs = rotation.map(|(freqs, start_pos)| {
                 let position = start_pos.get(row / d.tokens) as usize + row % d.tokens;

@@ -38,7 +38,7 @@ impl<T: Element, P: ParallelFor> Run<EmbeddingLookup<'_, Self, T>> for Host<P> {
         let space = plan.carve(scratch)?;
         let factor = call.scale as f32;
         let parts = (&call.output, space.take_each(stage.input), space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows, parallel::grain(2 * size_of::<T>() * d.columns), parts, |row, (mut output, x, y)| {
+        parallel::rows(&self.pool, d.rows, parallel::grain(d.columns, 2 * size_of::<T>()), parts, |row, (mut output, x, y)| {
             let input = call.table.row(call.ids.get(row) as usize).gather(x);
             output.scatter(y, |output| match factor {
                 1.0 => output.copy_from_slice(input),

@@ -161,7 +161,7 @@ impl<P: ParallelFor> Host<P> {
                 }
             }
             let (sums, parts) = (&*sums, (From(&outputs, first), &rooms));
-            parallel::rows(&self.pool, count, parallel::grain(8 * d.n), parts, |row, ((mut output, scale, offset), rooms)| {
+            parallel::rows(&self.pool, count, parallel::grain(d.n, 8), parts, |row, ((mut output, scale, offset), rooms)| {
                 let (columns, stage, bytes) = rooms;
                 let expert = segments[segments.partition_point(|segment| segment[2] <= row)][0];
                 let sums = &sums[row * pitch..][..d.n];

@@ -97,7 +97,7 @@ impl<'s> HalfProducts<'s> {
     pub fn pack<P: ParallelFor>(&mut self, level: Level, pool: &P, x: &Tensor<'_, i8>, rows: Range<usize>) {
         let (words, windows) = (self.words(), self.windows);
         let parts = (ByRow(PerWorker::over(self.packed, 2 * windows.groups * words)), &self.split);
-        parallel::rows(pool, rows.len(), parallel::grain(4 * windows.k), parts, |row, (to, split)| {
+        parallel::rows(pool, rows.len(), parallel::grain(windows.k, 4), parts, |row, (to, split)| {
             let (gathered, window) = split.split_at_mut(windows.k);
             let x = x.row(rows.start + row).gather(gathered);
             for (i, words) in to.chunks_exact_mut(words).enumerate() {

@@ -83,7 +83,7 @@ impl<T: Weight, P: ParallelFor> Run<Multinomial<'_, Self, T>> for Host<P> {
             return Ok(());
         }
         // A weight costs about as much as reading a cache line, a sample ten times that.
-        let grain = parallel::grain(16 * d.categories + 160 * d.samples);
+        let grain = parallel::grain(d.samples.saturating_mul(10).saturating_add(d.categories), 16);
         let parts = (&*out, stage, space.take_each(slots.each));
         parallel::rows(&self.pool, d.rows, grain, parts, |row, (out, stage, words)| {
             drawn.row(&Serial, row, &PerWorker::alone(stage), words, out.into_tensor());

@@ -63,7 +63,7 @@ impl<P: ParallelFor> Host<P> {
         let memory = plan.carve(scratch)?.take_each(memory);
         let (lengths, finished) = (call.sequence_length.map(Column), call.finished.map(Column));
         let parts = (Column(call.ids), lengths, finished, memory);
-        parallel::rows(self.pool(), batch, parallel::grain(16 * columns), parts, |row, (id, length, finished, memory)| {
+        parallel::rows(self.pool(), batch, parallel::grain(columns, 16), parts, |row, (id, length, finished, memory)| {
             if let Some(token) = token(row) {
                 *id = token;
                 return;

@@ -36,15 +36,20 @@ impl<P: ParallelFor> Host<P> {
         if d.rows == 0 {
             return Ok(());
         }
-        let bytes = (size_of::<T>() + 1) * d.columns;
         let parts = (&call.output, Column(&call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows, parallel::grain(bytes), parts, |row, (mut output, scale, x, y)| {
-            let input = match d.tokens {
-                Some(tokens) => call.input.heads(row / tokens, row % tokens).gather(x),
-                None => call.input.row(row).gather(x),
-            };
-            *scale = output.scatter(y, |output| self.level.run(rows::Quantize { input, output }));
-        });
+        parallel::rows(
+            &self.pool,
+            d.rows,
+            parallel::grain(d.columns, size_of::<T>() + 1),
+            parts,
+            |row, (mut output, scale, x, y)| {
+                let input = match d.tokens {
+                    Some(tokens) => call.input.heads(row / tokens, row % tokens).gather(x),
+                    None => call.input.row(row).gather(x),
+                };
+                *scale = output.scatter(y, |output| self.level.run(rows::Quantize { input, output }));
+            },
+        );
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ fn span<P: ParallelFor>(call: &RemovePromptTokens<'_, Host<P>>, d: RemovalSizes,
     let (length, prompt) = (call.sequence_length.get(row), call.prompt_lengths.get(row));
     let own = usize::try_from(length).ok().filter(|&own| own <= d.columns.min(d.steps));
     let own = own.ok_or_else(|| outside("sequence_length", "a length inside the output and the steps", length))?;
-    let first = usize::try_from(i64::from(prompt) - call.min_prompt).ok();
+    let first = i64::from(prompt).checked_sub(call.min_prompt).and_then(|first| usize::try_from(first).ok());
     let first = first.ok_or_else(|| outside("prompt_lengths", "at least min_prompt", prompt))?;
     if first > d.steps - own {
         return Err(outside("prompt_lengths", "a length inside the steps", prompt));
@@ -32,7 +32,7 @@ impl<P: ParallelFor> Run<RemovePromptTokens<'_, Self>> for Host<P> {
         let d = call.check(true)?;
         (0..d.batch).try_for_each(|row| span(call, d, row).map(|_| ()))?;
         // A token is fetched from a cache line of its own.
-        let grain = parallel::grain(64 * d.columns);
+        let grain = parallel::grain(d.columns, 64);
         parallel::rows(&self.pool, d.batch, grain, &call.output, |row, mut output| {
             // Every row was found valid.
             let (first, own) = span(call, d, row).unwrap_or((0, 0));

@@ -39,7 +39,7 @@ impl<T: Element, P: ParallelFor> Run<RmsNorm<'_, Self, T>> for Host<P> {
         }
         let gamma = call.gamma.row(0).gather(space.take(stage.gamma));
         let output = (&call.output, space.take_each(stage.input), space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows, parallel::grain(4 * d.columns), output, |row, (mut output, x, y)| {
+        parallel::rows(&self.pool, d.rows, parallel::grain(d.columns, 4), output, |row, (mut output, x, y)| {
             let input = call.input.row(row).gather(x);
             output.scatter(y, |output| self.level.run(rows::RmsNorm { input, gamma, eps: call.eps, output }));
         });
@@ -62,7 +62,7 @@ impl<P: ParallelFor> Host<P> {
         }
         let gamma = call.gamma.row(0).gather(space.take(stage.gamma));
         let output = (&call.output, Column(&call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows, parallel::grain(4 * d.columns), output, |row, (mut output, scale, x, y)| {
+        parallel::rows(&self.pool, d.rows, parallel::grain(d.columns, 4), output, |row, (mut output, scale, x, y)| {
             let input = call.input.row(row).gather(x);
             *scale = output.scatter(y, |output| self.level.run(rows::RmsNormQuant { input, gamma, eps: call.eps, output }));
         });

@@ -40,7 +40,7 @@ impl<P: ParallelFor> Run<RopeTable<'_, Self>> for Host<P> {
         let frequencies = space.take(stage.frequencies);
         rows::rope_frequencies(call.theta, frequencies);
         let parts = (&call.output, space.take_each(stage.output));
-        let grain = parallel::grain(d.columns.saturating_mul(COST));
+        let grain = parallel::grain(d.columns, COST);
         parallel::rows(&self.pool, d.rows, grain, parts, |row, (mut output, y)| {
             let position = (call.start + row as i64) as f64;
             output.scatter(y, |output| rows::rope_row(position, frequencies, output));

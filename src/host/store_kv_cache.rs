@@ -40,7 +40,7 @@ impl<P: ParallelFor> Host<P> {
         let rows_of = |tensor| Tokens { tensor, tokens: d.tokens, start: Some(&call.start_pos) };
         let (keys, values) = (rows_of(&call.key_cache), rows_of(&call.value_cache));
         let parts = (keys, values, space.take_each(stage.input), space.take_each(stage.output));
-        parallel::rows(&self.pool, d.rows(), parallel::grain(16 * d.columns), parts, |row, (keys, values, x, y)| {
+        parallel::rows(&self.pool, d.rows(), parallel::grain(d.columns, 16), parts, |row, (keys, values, x, y)| {
             for (input, mut cache) in [(&call.key, keys), (&call.value, values)] {
                 let input = input.heads(row / d.tokens, row % d.tokens);
                 for head in 0..d.heads {

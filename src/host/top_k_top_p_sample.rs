@@ -93,7 +93,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             call.logits_idx.as_ref(),
             call.logits_sort_masked.as_ref(),
         );
-        parallel::rows(&self.pool, count, parallel::grain(v * size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
+        parallel::rows(&self.pool, count, parallel::grain(v, size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
             let mut memory = Pieces::of(memory);
             let work = lists(&mut memory, v);
             let (chosen, status, select, idx, sorted) = outputs;

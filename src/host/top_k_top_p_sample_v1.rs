@@ -47,7 +47,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> 
             call.row_status.as_ref().map(Column),
             call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits),
         );
-        parallel::rows(&self.pool, rows, parallel::grain(v * size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
+        parallel::rows(&self.pool, rows, parallel::grain(v, size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
             let mut memory = Pieces::of(memory);
             let work = lists(&mut memory, v);
             let (chosen, status, select) = outputs;

@@ -10,8 +10,9 @@ use core::alloc::Layout;
 use tilekern_kernels::rows;
 
 fn plan(workers: usize, d: LogitSizes) -> Result<(Plan, [WorkerSlot<f32>; 2]), Error> {
-    let mut plan = Plan::new();
-    let slots = [plan.each(workers, d.vocabulary)?, plan.each(workers, d.vocabulary)?];
+    // Rows that there are none of may be of any length.
+    let (mut plan, n) = (Plan::new(), if d.batch == 0 { 0 } else { d.vocabulary });
+    let slots = [plan.each(workers, n)?, plan.each(workers, n)?];
     Ok((plan, slots))
 }
 
@@ -26,7 +27,7 @@ impl<P: ParallelFor> Run<UpdateLogits<'_, Self>> for Host<P> {
         let space = plan.carve(scratch)?;
         let (softmax, end) = (call.softmax, call.end_id as usize);
         let parts = (&call.output, space.take_each(input), space.take_each(output));
-        parallel::rows(&self.pool, d.batch, parallel::grain(8 * d.vocabulary), parts, |row, (mut output, x, y)| {
+        parallel::rows(&self.pool, d.batch, parallel::grain(d.vocabulary, 8), parts, |row, (mut output, x, y)| {
             if call.finished.is_some_and(|finished| finished.first_of(row) != 0) {
                 let (at_end, elsewhere) = if softmax { (1.0, 0.0) } else { (f32::MAX, -f32::MAX) };
                 return output.scatter(y, |output| {

@@ -272,6 +272,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
         check::shape("ids", &ids, &[self.sizes.batch])?;
         check::memory(true, &[("ids", ids.location())], &[])?;
+        self.check_host(host)?;
         let (mut ids, end_id) = (ids, self.end_id);
         let mut ids = ids.row_mut(0);
         (0..self.sizes.batch).for_each(|row| ids.set(row, end_id));

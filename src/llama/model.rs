@@ -129,6 +129,8 @@ fn plan<T: Element>(file: &Checkpoint<'_>, options: &ModelOptions<'_>) -> Result
         HeadKind::Float if file.shared => HeadSlots::Shared,
         HeadKind::Float => HeadSlots::Float(plan.slot(table)?),
     };
+    // The file's own has to be one, though another takes its place.
+    file.tokenizer.map(|bytes| tokenizer::check(bytes, s.vocab)).transpose()?;
     let tokenizer = options.tokenizer.or(file.tokenizer);
     let tokenizer = tokenizer.map(|bytes| tokenizer::plan(&mut plan, bytes, s.vocab)).transpose()?;
     Ok((plan, Slots { embedding, norms, packed, scales, head, tokenizer }))

@@ -26,7 +26,8 @@ const OPERATION_K: i64 = 1024;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowSampling {
-    /// Divides the logits; 0 takes the largest logit, always. 1.
+    /// Divides the logits, or where they would be too large for numbers then their distances from the largest; 0 takes the largest logit,
+    /// always. 1.
     pub temperature: f64,
     /// Draws among the k largest logits, of equal ones those of lower index; off for k <= 0. Any k. 0.
     pub top_k: i64,
@@ -124,7 +125,7 @@ impl<'d> Sampling<'d> {
     /// Sets a row that exists.
     pub fn set(&mut self, row: usize, to: &RowSampling) -> Result<(), Error> {
         let temperature = to.temperature as f32;
-        if !(temperature >= 0.0 && temperature.is_finite()) {
+        if !(to.temperature >= 0.0 && temperature.is_finite()) {
             return Err(Error::invalid("temperature", "a finite number of at least 0", to.temperature));
         }
         self.write(row, to);
@@ -157,7 +158,7 @@ impl<'d> Sampling<'d> {
         let (temperature, cut, seed) = (&*self.temperature, &*self.cut, &*self.seed);
         let draws = |row: usize| active[row] != 0 && temperature[row] > 0.0;
         let any = (0..batch).any(draws);
-        let grain = parallel::grain(8 * vocab);
+        let grain = parallel::grain(vocab, 8);
         if any {
             let rows = TensorMut::new([batch, vocab], logits)?;
             parallel::rows(host.pool(), batch, grain, rows, |row, mut logits| {

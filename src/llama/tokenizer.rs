@@ -70,8 +70,8 @@ pub(crate) struct TokenizerSlots {
     neighbours: Slot<u32>,
 }
 
-/// Checks that `file` is a tokenizer of `vocab` tokens, and plans its memory.
-pub(crate) fn plan(plan: &mut Plan, file: &[u8], vocab: usize) -> Result<TokenizerSlots, Error> {
+/// Checks that `file` is a tokenizer of `vocab` tokens; returns the length of all pieces.
+pub(crate) fn check(file: &[u8], vocab: usize) -> Result<usize, Error> {
     if vocab < BYTE as usize + 256 {
         return Err(Error::invalid("vocab", "at least the 259 tokens of a tokenizer", vocab));
     }
@@ -85,6 +85,12 @@ pub(crate) fn plan(plan: &mut Plan, file: &[u8], vocab: usize) -> Result<Tokeniz
     if u32::try_from(text).is_err() {
         return Err(Error::invalid("tokenizer", "pieces of less than 4 GiB", text));
     }
+    Ok(text)
+}
+
+/// Plans the memory of a tokenizer of `vocab` tokens, once it was found to be one.
+pub(crate) fn plan(plan: &mut Plan, file: &[u8], vocab: usize) -> Result<TokenizerSlots, Error> {
+    let text = check(file, vocab)?;
     Ok(TokenizerSlots {
         text: plan.slot(text)?,
         ends: plan.slot(vocab)?,
@@ -133,7 +139,10 @@ impl<'m> Tokenizer<'m> {
         neighbours.fill(0);
         for id in 0..ends.len() {
             let piece = slice(text, ends, id);
-            for (a, b) in characters(piece).zip(characters(piece).skip(1)) {
+            // The blank before a text is a character of its own, whatever the text begins with.
+            let first = piece.strip_prefix(b" ").and_then(|rest| characters(rest).next());
+            let after_blank = first.map(|first| (&b" "[..], first));
+            for (a, b) in characters(piece).zip(characters(piece).skip(1)).chain(after_blank) {
                 let (word, bit) = place(neighbours.len(), a, b);
                 neighbours[word] |= bit;
             }

@@ -91,7 +91,7 @@ impl<'a, B: Backend, K> Attention<'a, B, K> {
         check::column("start_pos", &self.start_pos, batch)?;
         check::shape("output", &self.output, &[batch, heads, tokens, width])?;
         check::attribute("query", tokens <= positions, "at most as many tokens as the cache has positions", tokens)?;
-        check::attribute("scale", self.scale.is_finite(), "a finite number", self.scale)?;
+        check::attribute("scale", (self.scale as f32).is_finite(), "a finite f32", self.scale)?;
         let (output, query) = (("output", self.output.location()), ("query", self.query.location()));
         let caches = [("key_cache", self.key_cache.location()), ("value_cache", self.value_cache.location())];
         let start = ("start_pos", self.start_pos.location());

@@ -90,7 +90,8 @@ pub(crate) struct Draws {
 ///   replacement 0, 1, 2 and so on; so do rows with fewer weights than samples behind these. A sum that overflows is taken of the weights
 ///   times 2^-30.
 /// * **Limit** of the race: a weight below 2^-28.5 of the largest is never drawn, see [`Exponential`](super::Exponential). u has 24 bits:
-///   with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row.
+///   with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row. In a race of nothing but weights
+///   of some 2^-149 every quotient may be 0, and index 0 comes first with or without weight.
 /// * Workspace: 145 KiB a worker. Several samples without replacement need 8 bytes for each of min(C, n + max(16 384, n / 2)) keys, once for
 ///   the whole call.
 /// * Errors: 161001 a tensor without data; 161002, in this order: the rank of `probs`, the rank of `out`, its last dimension, its first,

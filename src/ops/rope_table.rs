@@ -14,7 +14,7 @@ use crate::tensor::Describe;
 ///   `libm` crate: the same bits on every platform.
 /// * Workspace: D/2 numbers of f64, and a row a worker for an output whose last dimension is not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 an odd D, a negative `start`, a last position beyond i64, a `theta` that is not
-///   positive and finite, elements that overlap.
+///   finite or below 1e-280, where angles are too large for numbers, elements that overlap.
 /// * Document 003, `precomputeFreqsCis`; there with fast intrinsics. Computed once for all layers and calls.
 ///
 /// ```
@@ -51,7 +51,7 @@ impl<'a, B: Backend> RopeTable<'a, B> {
         even("output", columns)?;
         let last = i64::try_from(rows).ok().and_then(|rows| self.start.checked_add(rows));
         check::attribute("start", self.start >= 0 && last.is_some(), "positions from 0 to 2^63", self.start)?;
-        check::attribute("theta", self.theta > 0.0 && self.theta < f64::INFINITY, "0 < theta < inf", self.theta)?;
+        check::attribute("theta", (1e-280..f64::INFINITY).contains(&self.theta), "1e-280 <= theta < inf", self.theta)?;
         check::memory(data, &[("output", self.output.location())], &[])?;
         Ok(Rows { rows, columns })
     }

@@ -118,7 +118,8 @@ pub(crate) struct Batch {
 /// * Dtypes: `logits`, `top_p` and `min_ps` f32, f16 or bf16, one for all; arithmetic in f32.
 /// * Rows are independent: each may have stages of its own, and only draws from `generator` depend on the row's place and on B.
 /// * NaN counts as -inf, +inf as the largest finite f32; -inf has probability 0, and is kept where a stage has nothing better.
-///   Without `input_is_logits` a NaN or -inf comes last and has probability 0, and where the largest is negative min-p keeps all. A
+///   Without `input_is_logits` a NaN or -inf comes last and has probability 0, where the largest is negative min-p keeps all, and
+///   with `MultiNomial` what is below 0 counts as 0. A
 ///   row where every entry is -inf or NaN, or every probability 0, has nothing to choose from: index 0, no entry kept, probabilities
 ///   0. `row_status` reports all this, and changes nothing by being absent.
 /// * `top_k_guess` changes no result and is not looked at.

@@ -18,7 +18,7 @@ use crate::error::Error;
 /// * Shapes: `probs` `[B,V]`; `random`, `ids`, `sequence_length` and `finished` `[B]` or `[B,1]`; `prompt_tokens` and `prompt_mask`
 ///   `[B,P]`, both or neither. B = 0 writes nothing, another dimension of 0 is refused.
 /// * Dtypes: `probs` and `random` f32; `prompt_tokens`, `ids` and `sequence_length` i32; `prompt_mask` and `finished` bytes, 0 is false.
-/// * The order is that of the numbers, a NaN last. In the sums a NaN counts as 0, and a number outside `0..=1` as the nearest inside. Rows
+/// * The order is that of the numbers, a NaN as -inf, +inf as the largest finite number. In the sums a NaN counts as 0, and a number outside `0..=1` as the nearest inside. Rows
 ///   need not be normalised. A row without mass yields its first largest.
 /// * A random number counts as the nearest of `0..=1`, a NaN as 0.
 /// * Workspace: a row, its block maxima and a list a worker.

@@ -133,9 +133,9 @@ fn more_workers_than_planned_are_refused() {
         let mut decoding = Decoding::<f32>::new(&host, &CONFIG, model, &mut memory).unwrap();
         prompt(&host, &mut decoding, &[vec![1]]).unwrap();
         let more = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(2).unwrap()).unwrap();
-        let mut ids = [0];
+        let mut ids = [-7];
         let error = decoding.step(&more, TensorMut::new([1], &mut ids).unwrap()).unwrap_err();
-        assert_eq!(error.status(), Status::Workspace);
+        assert_eq!((error.status(), ids), (Status::Workspace, [-7]));
     });
 }
 
@@ -391,7 +391,7 @@ fn mistakes_are_refused_and_change_nothing() {
         assert_eq!(blame(decoding.replace_row(&host, 2, Tensor::new([1], &[1]).unwrap())), invalid("row"));
         assert_eq!(blame(decoding.replace_row(&host, 0, Tensor::new([0], &[]).unwrap())), invalid("tokens"));
         assert_eq!(blame(decoding.set_row(2, &GREEDY)), invalid("row"));
-        for temperature in [-1.0, f64::NAN, f64::INFINITY, 1e60] {
+        for temperature in [-1.0, -1e-300, f64::NAN, f64::INFINITY, 1e60] {
             assert_eq!(blame(decoding.set_row(0, &RowSampling { temperature, ..GREEDY })), invalid("temperature"));
         }
         let mut one = [0];

@@ -93,6 +93,10 @@ fn tkm_files_are_checked() {
     ] {
         assert_eq!(blame(&patched(&file, at, bytes), None), argument);
     }
+    // Its own tokenizer has to be one, whichever is used.
+    let mut damaged = patched(&file, 64 + 4, &f32::NAN.to_le_bytes());
+    seal(&mut damaged);
+    assert_eq!((blame(&damaged, None), blame(&damaged, Some(&tokens))), ("tokenizer", "tokenizer"));
     let embedding = 64 + tokens.len().next_multiple_of(4);
     for (at, bytes) in
         [(embedding, (-1.0f32).to_le_bytes()), (embedding, f32::NAN.to_le_bytes()), (embedding + 4 * 300, [0x80; 4])]
@@ -205,8 +209,12 @@ fn base_pieces() -> Vec<(f32, Vec<u8>)> {
 fn encoding_equals_the_slow_algorithm() {
     let mut random = Random(8);
     const CHARACTERS: [&str; 8] = [" ", "a", "b", "c", "é", "日", "本", "."];
-    for _ in 0..60 {
+    for round in 0..60 {
         let mut pieces = base_pieces();
+        if round % 2 == 0 {
+            // A byte that begins no character, behind the blank before a text.
+            pieces.extend([(-1.0, b" \x80".to_vec()), (-2.0, b" \x80a".to_vec())]);
+        }
         pieces.extend(CHARACTERS[..5].iter().map(|c| (0.0, c.as_bytes().to_vec())));
         for _ in 0..random.below(60) {
             let length = 2 + random.below(4);
@@ -222,6 +230,9 @@ fn encoding_equals_the_slow_algorithm() {
                 if length > 0 && random.below(3) == 0 {
                     let at = random.below(text.len());
                     text[at] = random.bits() as u8;
+                }
+                if random.below(4) == 0 {
+                    text.insert(0, 0x80);
                 }
                 assert_eq!(encode(model, &text), encode_slowly(&pieces, &text), "{text:?}");
             }

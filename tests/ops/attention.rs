@@ -164,6 +164,7 @@ fn bad_calls_are_refused() -> Result<(), Error> {
     refused(&mut out, &|c| c.start_pos = Tensor::new([2], &[-1, 0]).unwrap(), "start_pos", Status::Invalid);
     refused(&mut out, &|c| c.start_pos = Tensor::new([3], &[0; 3]).unwrap(), "start_pos", Status::Invalid);
     refused(&mut out, &|c| c.scale = f64::NAN, "scale", Status::Invalid);
+    refused(&mut out, &|c| c.scale = 1e300, "scale", Status::Invalid);
     let shape = tilekern::Dims::contiguous(&[2, 4, 3, 8])?;
     refused(&mut out, &|c| c.query = Tensor::shape_only(shape), "query", Status::Null);
     Ok(())

@@ -116,6 +116,19 @@ fn lengths_outside() {
     assert_eq!(lengths([3, 0], [3, 9]), Err((161002, "prompt_lengths")));
     assert_eq!(lengths([3, 0], [3, 2]), Err((161002, "prompt_lengths")));
     assert_eq!(lengths([3, 0], [3, i32::MIN]), Err((161002, "prompt_lengths")));
+    // The difference is beyond 64 bits.
+    let mut case = case([5, 2, 3], Order::Contiguous);
+    (case.min_prompt, case.prompt_lengths) = (i64::MAX, Buffer::new(&[2], Order::Contiguous, &[-2, 3], 0));
+    assert_eq!(refused(&Host::new(), case.call()), (161002, "prompt_lengths"));
+}
+
+/// Rows that there are none of may be of any length.
+#[test]
+fn no_rows_of_any_length() {
+    let none = || Tensor::new([0], &[]).unwrap();
+    let output = TensorMut::with(tilekern::Dims::contiguous(&[0, 1 << 60]).unwrap(), &mut []).unwrap();
+    let call = RemovePromptTokens::new(Tensor::new([3, 0], &[]).unwrap(), none(), none(), 1, output);
+    assert_eq!(run(&Host::new(), call), Ok(()));
 }
 
 #[test]

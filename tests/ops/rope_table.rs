@@ -60,7 +60,7 @@ fn refusals() {
     };
     refuses("start", -1, 1e4, &[3, 8]);
     refuses("start", i64::MAX - 1, 1e4, &[3, 8]);
-    for theta in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+    for theta in [0.0, -1.0, 5e-324, 1e-290, f64::INFINITY, f64::NAN] {
         refuses("theta", 0, theta, &[3, 8]);
     }
     refuses("output", 0, 1e4, &[3, 7]);

@@ -152,6 +152,11 @@ fn finished_may_be_a_column() {
 fn no_rows_write_nothing() {
     let logits = Tensor::new([0, 2, 3], &[]).unwrap();
     assert_eq!(run(&Host::new(), UpdateLogits::new(logits, TensorMut::new([0, 3], &mut []).unwrap())), Ok(()));
+    // Of any length.
+    let dims = |shape: &[usize]| tilekern::Dims::contiguous(shape).unwrap();
+    let logits = Tensor::with(dims(&[0, 1, 1 << 61]), &[]).unwrap();
+    let output = TensorMut::with(dims(&[0, 1 << 61]), &mut []).unwrap();
+    assert_eq!(run(&Host::new(), UpdateLogits::new(logits, output)), Ok(()));
 }
 
 /// One changed argument, and the refusal that names it; nothing is written.

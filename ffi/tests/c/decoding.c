@@ -70,7 +70,12 @@ static void tokens(const tk_model *model) {
   CHECK(at == strlen(text) && memcmp(back, text, at) == 0);
   CHECK_STATUS(tk_model_token_text(model, 1, -1, &piece, &length), 161002);
   CHECK_STATUS(tk_model_token_text(NULL, 1, 2, &piece, &length), 161001);
+  piece = NULL, length = 7;
   CHECK_STATUS(tk_model_token_text(model, 1, 2, &piece, NULL), 161001);
+  CHECK_STATUS(tk_model_token_text(model, 1, 2, NULL, &length), 161001);
+  CHECK(piece == NULL && length == 7);
+  CHECK_STATUS(tk_model_encode(model, text, strlen(text), ids, SIZE_MAX, &again), 0);
+  CHECK(again == count);
   CHECK_STATUS(tk_model_encode(model, NULL, 3, ids, 64, &count), 161001);
   CHECK_STATUS(tk_model_encode(model, NULL, 0, NULL, 0, &count), 0);
   CHECK(count == 0);

@@ -32,7 +32,7 @@ pub fn attention<T: Element>(
         }
     }
     if top == f32::NEG_INFINITY {
-        output.fill(0.0);
+        output.fill(if scores.iter().any(|score| score.is_nan()) { f32::NAN } else { 0.0 });
         return;
     }
     for score in scores.iter_mut() {

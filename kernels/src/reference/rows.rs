@@ -6,7 +6,10 @@ use crate::element::Element;
 /// `1 / sqrt(mean(x^2) + eps)`
 pub fn rms_scale<T: Element>(x: &[T], eps: f64) -> f32 {
     let squares = row_sum(x.len(), |i| x[i].as_() * x[i].as_());
-    (1.0 / libm::sqrt(squares / x.len() as f64 + eps)) as f32
+    if squares.is_nan() || squares == f64::INFINITY {
+        return f32::NAN;
+    }
+    (1.0 / libm::sqrt(squares / x.len() as f64 + eps)).min(f32::MAX.into()) as f32
 }
 
 /// `output = gamma * (r * input)`

@@ -41,6 +41,12 @@ impl Noise<'_> {
         }
     }
 
+    /// What a score has to exceed. Weights below 0 count as 0 where noise is drawn, and the first of those with 0 wins if none has more.
+    #[inline(always)]
+    pub fn floor(&self) -> f32 {
+        if let Noise::Drawn { .. } = self { 0.0 } else { f32::NEG_INFINITY }
+    }
+
     /// The divisors of the places under a span.
     #[inline(always)]
     pub fn at<S: Simd>(&self, s: S, span: Span) -> S::F32 {
@@ -55,10 +61,10 @@ impl Noise<'_> {
     }
 }
 
-/// Place of the first maximum of `value` over n places, and the maximum; 0 where nothing but NaN and -inf is.
+/// Place of the first maximum of `value` over n places, and the maximum; 0 where nothing is above the floor.
 #[inline(always)]
-pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F32) -> (usize, f32) {
-    let mut best = s.splat(f32::NEG_INFINITY);
+pub fn first_place<S: Simd>(s: S, n: usize, floor: f32, mut value: impl FnMut(Span) -> S::F32) -> (usize, f32) {
+    let mut best = s.splat(floor);
     let mut places = s.splat_i32(-1);
     vectors(
         n,
@@ -88,7 +94,7 @@ pub fn first_place<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F3
             place = place.min(16 * vectors[lane] as usize + lane);
         }
     }
-    if place == usize::MAX { (0, f32::NEG_INFINITY) } else { (place, top) }
+    if place == usize::MAX { (0, floor) } else { (place, top) }
 }
 
 /// More than all roundings of a score.
@@ -268,6 +274,7 @@ pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> (usize, 
             first_place(
                 s,
                 probabilities.len(),
+                noise.floor(),
                 #[inline(always)]
                 |span| s.div(span.load(s, probabilities, 0.0), noise.at(s, span)),
             )
@@ -284,6 +291,7 @@ pub fn race_row<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, noise: 
             first_place(
                 s,
                 row.len(),
+                noise.floor(),
                 #[inline(always)]
                 |span| s.div(weights.of_span(s, row, span), noise.at(s, span)),
             )

@@ -201,6 +201,7 @@ fn race_run<S: Simd>(s: S, n: usize, pr: f32, noise: &Noise<'_>) -> (usize, f32)
             first_place(
                 s,
                 n,
+                noise.floor(),
                 #[inline(always)]
                 |span| s.div(s.splat(pr), noise.at(s, span)),
             )
@@ -242,7 +243,7 @@ pub fn race_sorted<S: Simd, T: Element>(
     list: &mut List<'_>,
 ) -> usize {
     let (token, most) = first;
-    let mut ranks = Ranks { row, weights, noise, token, score: f32::NEG_INFINITY };
+    let mut ranks = Ranks { row, weights, noise, token, score: noise.floor() };
     ranks.race(s, kept, most, list);
     ranks.token
 }

@@ -9,10 +9,11 @@ use crate::element::Element;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
-/// `1 / sqrt(mean + eps)` for the mean of `n` squares, from their sum.
+/// `1 / sqrt(mean + eps)` for the mean of `n` squares, from their sum: at most the largest number, so that zeros stay zeros; a NaN where
+/// the sum is one, or infinite.
 #[inline(always)]
 pub fn root_scale(squares: f64, n: usize, eps: f64) -> f32 {
-    (1.0 / libm::sqrt(squares / n as f64 + eps)) as f32
+    if squares < f64::INFINITY { (1.0 / libm::sqrt(squares / n as f64 + eps)).min(f32::MAX.into()) as f32 } else { f32::NAN }
 }
 
 /// `1 / sqrt(mean(x^2) + eps)`

@@ -2,8 +2,8 @@
 //!
 //! What is sorted are 32-bit integers: the distance of a value from the largest, and below it the place of its entry. A bitonic network
 //! of minima and maxima does it, in which no branch hangs on the data. Distances too large for that are counted in steps of several
-//! units; entries within one step then stay in index order, which is wrong only where their values rise. Such a run, all of it so close
-//! together that now its distances fit, is sorted once more on its own.
+//! units; entries within one step then stay in index order, which is wrong only where their values rise. Such a run is sorted on its own, with
+//! smaller steps: mostly of one unit, and always after a few times.
 
 use super::blocks::range;
 use super::key::value_to_ascending;
@@ -58,21 +58,25 @@ const fn keys_len(n: usize) -> usize {
 /// least 16; what lies behind the first half of that is lost.
 #[inline(never)]
 pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], n: usize) {
-    if n < 2 {
-        return;
+    if n >= 2 {
+        sort_runs(s, values, indices, 0..n);
     }
+}
+
+/// Sorts some entries, and again those that shared a step. Distances within a step have fewer bits, so this comes to an end.
+#[inline(never)]
+fn sort_runs<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Range<usize>) {
     s.vectorize(
         #[inline(always)]
         || {
-            let scale = sort_range(s, values, indices, 0..n);
-            let mut from = 0;
-            while let Some(rise) = if scale.shift > 0 { first_rise(s, &values[from..n]) } else { None } {
-                let run =
-                    values[from + rise..n].iter().take_while(|&&v| scale.steps(v) == scale.steps(values[from + rise])).count();
-                let before = values[..from + rise].iter().rev();
-                let start = from + rise - before.take_while(|&&v| scale.steps(v) == scale.steps(values[from + rise])).count();
-                from += rise + run;
-                sort_range(s, values, indices, start..from);
+            let scale = sort_range(s, values, indices, range.clone());
+            let mut from = range.start;
+            while let Some(rise) = if scale.shift > 0 { first_rise(s, &values[from..range.end]) } else { None } {
+                let rise = from + rise;
+                let shares = |v: &&f32| scale.steps(**v) == scale.steps(values[rise]);
+                let start = rise - values[from..rise].iter().rev().take_while(shares).count();
+                from = rise + values[rise..range.end].iter().take_while(shares).count();
+                sort_runs(s, values, indices, start..from);
             }
         },
     )

@@ -94,11 +94,12 @@ impl<T: Element> Attention<'_, T> {
     fn attend<S: Simd, const KV_TILE: usize>(mut self, s: S) {
         const { assert!(KV_TILE >= 4 && KV_TILE % 4 == 0) };
         let top = self.score(s);
+        let scores = &mut self.scores[..self.positions];
         if top == f32::NEG_INFINITY {
-            self.output.fill(0.0);
+            let nan = scores.iter().any(|score| score.is_nan());
+            self.output.fill(if nan { f32::NAN } else { 0.0 });
             return;
         }
-        let scores = &mut self.scores[..self.positions];
         let top = s.splat(top);
         vectors(
             scores.len(),
