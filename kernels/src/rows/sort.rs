@@ -56,7 +56,7 @@ const fn keys_len(n: usize) -> usize {
 
 /// Sorts the first `n` entries, in index order before. Both slices are as long, and have room for twice `n` as a power of two of at
 /// least 16; what lies behind the first half of that is lost.
-#[inline(never)]
+#[inline(always)]
 pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], n: usize) {
     if n >= 2 {
         sort_runs(s, values, indices, 0..n);
