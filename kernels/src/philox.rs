@@ -5,6 +5,7 @@
 //! half of the counter, its turns in the low half and in the word. Up to 159 744 elements everyone has one turn. Ten rounds over 16
 //! counters at once; the logarithm is the one of [`crate::math`].
 
+use crate::dispatch::Isa;
 use crate::math;
 use crate::rows::{Span, lanes, vectors};
 use crate::simd::Simd;
@@ -197,8 +198,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The words of vectors of elements `first + indices`, side by side: one alone would wait for its own multiplications. Threads are
-    /// few: the high word of their number is 0.
+    /// The words of vectors of elements `first + indices`. Threads are few: the high word of their number is 0.
     #[inline(always)]
     pub fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
         let Turn { word, start, keys, .. } = self;
@@ -213,10 +213,26 @@ impl Turn {
                 *c = [s.xor(b, splat(s, start[1])), splat(s, start[2]), s.xor(odd(s, a), splat(s, start[3])), a];
             }
         }
-        for key in &keys[2..8] {
-            for c in c.as_flattened_mut() {
-                let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
-                *c = [s.xor(s.xor(odd(s, b), c[1]), splat(s, key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(s, key[1])), a];
+        match S::ISA {
+            // Side by side no counter waits for its own multiplications.
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx => {
+                for key in &keys[2..8] {
+                    for c in c.as_flattened_mut() {
+                        *c = round(s, *c, key);
+                    }
+                }
+            }
+            // Elsewhere the registers are for one of them at a time.
+            _ => {
+                for v in 0..N {
+                    for half in 0..2 {
+                        let mut state = c[v][half];
+                        for key in &keys[2..8] {
+                            state = round(s, state, key);
+                        }
+                        c[v][half] = state;
+                    }
+                }
             }
         }
         if *word < 2 { self.last::<S, N, 0>(s, c) } else { self.last::<S, N, 1>(s, c) }
@@ -244,6 +260,13 @@ impl Turn {
         }
         words
     }
+}
+
+/// A round, in the even lanes.
+#[inline(always)]
+fn round<S: Simd>(s: S, c: [S::I32; 4], key: &[u32; 2]) -> [S::I32; 4] {
+    let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
+    [s.xor(s.xor(odd(s, b), c[1]), splat(s, key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(s, key[1])), a]
 }
 
 /// Words as signed numbers in the order of the words, and these as words again.
