@@ -63,15 +63,23 @@ pub fn sort<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], n: usize) {
     }
 }
 
-/// Sorts some entries, and again those that shared a step. Distances within a step have fewer bits, so this comes to an end.
-#[inline(never)]
+/// Sorts some entries.
+#[inline(always)]
 fn sort_runs<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Range<usize>) {
+    let scale = sort_range(s, values, indices, range.clone());
+    if scale.shift > 0 {
+        sort_steps(s, values, indices, range, scale);
+    }
+}
+
+/// Sorts again those that shared a step. Distances within a step have fewer bits, so this comes to an end.
+#[inline(never)]
+fn sort_steps<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Range<usize>, scale: Scale) {
     s.vectorize(
         #[inline(always)]
         || {
-            let scale = sort_range(s, values, indices, range.clone());
             let mut from = range.start;
-            while let Some(rise) = if scale.shift > 0 { first_rise(s, &values[from..range.end]) } else { None } {
+            while let Some(rise) = first_rise(s, &values[from..range.end]) {
                 let rise = from + rise;
                 let shares = |v: &&f32| scale.steps(**v) == scale.steps(values[rise]);
                 let start = rise - values[from..rise].iter().rev().take_while(shares).count();
