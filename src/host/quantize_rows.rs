@@ -36,20 +36,15 @@ impl<P: ParallelFor> Host<P> {
         if d.rows == 0 {
             return Ok(());
         }
+        let grain = parallel::grain(d.columns, size_of::<T>() + 1);
         let parts = (&call.output, Column(&call.output_scale), space.take_each(stage.input), space.take_each(stage.output));
-        parallel::rows(
-            &self.pool,
-            d.rows,
-            parallel::grain(d.columns, size_of::<T>() + 1),
-            parts,
-            |row, (mut output, scale, x, y)| {
-                let input = match d.tokens {
-                    Some(tokens) => call.input.heads(row / tokens, row % tokens).gather(x),
-                    None => call.input.row(row).gather(x),
-                };
-                *scale = output.scatter(y, |output| self.level.run(rows::Quantize { input, output }));
-            },
-        );
+        parallel::rows(&self.pool, d.rows, grain, parts, |row, (mut output, scale, x, y)| {
+            let input = match d.tokens {
+                Some(tokens) => call.input.heads(row / tokens, row % tokens).gather(x),
+                None => call.input.row(row).gather(x),
+            };
+            *scale = output.scatter(y, |output| self.level.run(rows::Quantize { input, output }));
+        });
         Ok(())
     }
 }

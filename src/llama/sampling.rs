@@ -26,8 +26,7 @@ const OPERATION_K: i64 = 1024;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowSampling {
-    /// Divides the logits, or where they would be too large for numbers then their distances from the largest; 0 takes the largest logit,
-    /// always. 1.
+    /// Divides the logits, or their distances from the largest where quotients would be beyond f32; 0 takes the largest logit, always. 1.
     pub temperature: f64,
     /// Draws among the k largest logits, of equal ones those of lower index; off for k <= 0. Any k. 0.
     pub top_k: i64,

@@ -5,7 +5,7 @@ use super::vectors;
 use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::Dot;
 
-/// `row = row / by`, or `(row - max) / by` where `max / by` is too large for a number: to a softmax that is the same.
+/// `row = row / by`, or `(row - max) / by` where `max / by` is beyond f32: to a softmax that is the same.
 pub struct Divide<'a> {
     /// Read and written.
     pub row: &'a mut [f32],
