@@ -2,8 +2,8 @@
 
 use super::Host;
 use crate::backend::Run;
-use crate::error::{Error, Value};
-use crate::ops::{EmbeddingLookup, LookupSizes};
+use crate::error::Error;
+use crate::ops::{EmbeddingLookup, LookupSizes, check};
 use crate::parallel::{self, ParallelFor};
 use crate::scratch::{Plan, WorkerSlot};
 use core::alloc::Layout;
@@ -30,10 +30,7 @@ impl<T: Element, P: ParallelFor> Run<EmbeddingLookup<'_, Self, T>> for Host<P> {
 
     fn run_mut(&self, call: &mut EmbeddingLookup<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check(true)?;
-        let known = |id: i32| usize::try_from(id).is_ok_and(|id| id < d.vocabulary);
-        if let Some(id) = (0..d.rows).map(|row| call.ids.get(row)).find(|&id| !known(id)) {
-            return Err(Error::invalid("ids", "an id inside the vocabulary", Value::Int(id.into())));
-        }
+        (0..d.rows).try_for_each(|row| check::id("ids", call.ids.get(row), d.vocabulary))?;
         let (plan, stage) = plan::<T>(self.pool.workers(), d)?;
         let space = plan.carve(scratch)?;
         let factor = call.scale as f32;

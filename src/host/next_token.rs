@@ -1,8 +1,8 @@
 //! The next token of each row on the host: rows over the pool, each chosen from in memory of its worker.
 
 use super::Host;
-use crate::error::{Error, Value};
-use crate::ops::NextToken;
+use crate::error::Error;
+use crate::ops::{NextToken, check};
 use crate::parallel::{self, Column, ParallelFor};
 use crate::scratch::{Pieces, Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
@@ -55,10 +55,7 @@ impl<P: ParallelFor> Host<P> {
             _ => None,
         };
         let token = |row| forced.as_ref().and_then(|forced| forced.token(row));
-        let known = |&id: &i32| usize::try_from(id).is_ok_and(|id| id < columns);
-        if let Some(id) = (0..batch).filter_map(token).find(|id| !known(id)) {
-            return Err(Error::invalid("prompt_tokens", "an id inside the vocabulary", Value::Int(id.into())));
-        }
+        (0..batch).filter_map(token).try_for_each(|id| check::id("prompt_tokens", id, columns))?;
         let (plan, memory) = plan(self.pool().workers(), columns, room)?;
         let memory = plan.carve(scratch)?.take_each(memory);
         let (lengths, finished) = (call.sequence_length.map(Column), call.finished.map(Column));
