@@ -109,13 +109,6 @@ pub(super) fn even_odd(x: [i8; 4]) -> [i16; 4] {
     [x[0].into(), x[2].into(), x[1].into(), x[3].into()]
 }
 
-/// The first or the second pair of a quad of [`even_odd`]: read by itself, it is broadcast from memory without an instruction more.
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-pub(super) fn pair(x: &[i16; 4], part: usize) -> i32 {
-    bytemuck::cast([x[2 * part], x[2 * part + 1]])
-}
-
 /// [`Dot::stage`] of a token that reads weights of 16 bits.
 #[inline(always)]
 pub(super) fn widen<'a, const NV: usize>(

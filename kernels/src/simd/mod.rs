@@ -15,8 +15,6 @@
 //!   without the features of its caller and passes vectors through memory.
 
 mod dot;
-#[cfg(target_arch = "x86_64")]
-use dot::pair;
 pub use dot::{Dot, TileBlock, TileUnit};
 use dot::{even_odd, widen};
 

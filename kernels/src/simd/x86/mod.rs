@@ -9,3 +9,10 @@ mod folds;
 pub(crate) use amx::permitted;
 pub use avx2::Avx2;
 pub use avx512::{Avx512, Avx512Amx, Avx512Vnni};
+
+/// The first or the second pair of a quad of [`even_odd`](super::even_odd): read by itself, it is broadcast from memory without an
+/// instruction more.
+#[inline(always)]
+fn pair(x: &[i16; 4], part: usize) -> i32 {
+    bytemuck::cast([x[2 * part], x[2 * part + 1]])
+}

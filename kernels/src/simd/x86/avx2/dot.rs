@@ -1,7 +1,8 @@
 //! The dot product of int8, by products of 16 bits.
 
 use super::{Avx2, I};
-use crate::simd::{Dot, Simd, even_odd, pair, widen};
+use crate::simd::x86::pair;
+use crate::simd::{Dot, Simd, even_odd, widen};
 use core::arch::x86_64::*;
 
 /// `vpmaddwd` on the even and the odd bytes, widened in their lanes; `vpmaddubsw` would saturate.

@@ -2,7 +2,8 @@
 
 use super::super::amx::Amx;
 use super::{Avx512, Avx512Amx, Avx512Vnni, Token};
-use crate::simd::{Dot, Simd, even_odd, pair, widen};
+use crate::simd::x86::pair;
+use crate::simd::{Dot, Simd, even_odd, widen};
 use core::arch::x86_64::*;
 
 /// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
