@@ -17,6 +17,8 @@ pub trait Dot: Simd {
     type Weights: Copy;
     /// Steps that a tile writes out: with registers to spare a few, else one, or the compiler mixes them.
     const UNROLL: usize = 4;
+    /// Whether [`Dot::dot`] adds something of its own for each weight, which [`Dot::start`] takes back.
+    const OFFSET: bool = false;
     /// What [`Dot::tile_unit`] gives.
     type Unit: TileUnit;
 
@@ -31,8 +33,11 @@ pub trait Dot: Simd {
     fn load_weights(self, w: &Self::Weights) -> Self::W;
     /// Reads `[16][4]` weights of one quad of k as they lie in a panel.
     fn weights(self, w: &[i8; 64]) -> Self::W;
-    /// What an accumulator starts from, given the column sums of the weights.
-    fn start(self, column_sums: Self::I32) -> Self::I32;
+    /// What an accumulator starts from, given the column sums of the weights: without an [`Dot::OFFSET`] zero, whatever they are.
+    #[inline(always)]
+    fn start(self, _column_sums: Self::I32) -> Self::I32 {
+        self.splat_i32(0)
+    }
     /// `acc[n] += sum over i of x[i] * w[n][i]`
     fn dot(self, acc: Self::I32, x: Self::X, w: Self::W) -> Self::I32;
     /// `acc[m][v]` plus the dot product of `x[m]` and `w[v]`, for all. A token whose quads take two instructions each does the first of

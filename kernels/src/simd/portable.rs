@@ -316,10 +316,6 @@ impl Dot for Portable {
         halves.map(|h| [(h << 8u32) >> 8u32, h >> 8u32])
     }
     #[inline(always)]
-    fn start(self, _column_sums: i32x16) -> i32x16 {
-        i32x16::ZERO
-    }
-    #[inline(always)]
     fn dot(self, acc: i32x16, x: [i16x16; 2], w: [[i16x16; 2]; 2]) -> i32x16 {
         let sum = w.map(|[even, odd]| even.dot(x[0]) + odd.dot(x[1]));
         acc + cast::<_, i32x16>(sum)

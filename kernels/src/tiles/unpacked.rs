@@ -1,12 +1,13 @@
 //! Int8 weights that lie row by row, and are packed on the way to a product.
 //!
-//! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile. What is
-//! read of a row are eight lines, so that one look-up of its page serves them all. Sums wait between two slices.
+//! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile: four lines
+//! of each row, so that one look-up of its page serves them all, in about the order in which they will be read. Sums wait between two
+//! slices.
 
 use super::matmul::{Finished, Pass, Sink, widths};
 use super::rows::PackedRows;
 use crate::dispatch::{Isa, Kernel, compiled_here};
-use crate::pack::{column_sums, ones, panel_vectors};
+use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
 use core::ops::Range;
 
@@ -25,20 +26,23 @@ pub struct WeightRows<'a> {
     pub n: usize,
 }
 
-/// What will be read: cells of neighbouring lines, `cells` of them one after the other, then the same `pitch` bytes further on.
+/// What will be read: runs of cells, each of which is some neighbouring lines.
 struct Coming<'a> {
     lines: &'a [[i8; 64]],
     /// Where the next cell begins, and the run that it belongs to.
     at: usize,
     run: usize,
-    /// Bytes of a cell.
-    width: usize,
-    /// Bytes of a run.
-    length: usize,
+    /// Bytes from cell to cell, and from run to run.
+    step: usize,
     pitch: usize,
-    /// Cells that are left.
+    /// Cells of a run, and those that are left of this one and of all.
+    cells: usize,
+    here: usize,
     left: usize,
 }
+
+/// Bytes of a cell.
+const CELL: usize = 256;
 
 impl Coming<'_> {
     /// Asks for the next cell.
@@ -48,43 +52,52 @@ impl Coming<'_> {
             return;
         }
         let first = self.at / 64;
-        for line in self.lines.get(first..=first + (self.width - 1) / 64).unwrap_or_default() {
+        for line in self.lines.get(first..first + CELL / 64).unwrap_or_default() {
             s.prefetch(line);
         }
-        self.left -= 1;
-        self.at += self.width;
-        if self.at >= self.run + self.length {
+        (self.left, self.here, self.at) = (self.left - 1, self.here - 1, self.at + self.step);
+        if self.here == 0 {
             self.run += self.pitch;
-            self.at = self.run;
+            (self.here, self.at) = (self.cells, self.run);
         }
     }
 }
 
 impl<'a> WeightRows<'a> {
     /// Packs some quads of four panels, of which the first is even; a panel lies `pitch` vectors behind the one before. What the
-    /// weight does not have is zero.
+    /// weight does not have is zero. Returns the sums of what was packed, with `one` as [`ones`] makes it; without it zeros.
     #[inline(always)]
-    fn pack<S: Dot>(&self, s: S, first: usize, quads: Range<usize>, to: &mut [[i8; 64]], pitch: usize) {
+    fn pack<S: Dot>(
+        &self,
+        s: S,
+        one: Option<S::X>,
+        first: usize,
+        quads: Range<usize>,
+        to: &mut [[i8; 64]],
+        pitch: usize,
+    ) -> [S::I32; 4] {
         let at = first / 2 * self.stripe + 4 * quads.start * self.pitch;
         let (a, b) = to[..3 * pitch + quads.len()].split_at_mut(pitch);
         let (b, c) = b.split_at_mut(pitch);
         let (c, d) = c.split_at_mut(pitch);
         let mut outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads.clone());
-        // Four whole rows at a time, whose lengths are the same for all: no length is asked for inside the loop. Rows may overlap: not these.
+        let mut sums = [s.splat_i32(0); 4];
+        // Rows may overlap: not where four are taken at a time.
         let apart = 16 * first + 64 <= self.n && self.pitch >= 32;
         let whole = if apart { (self.k / 4).clamp(quads.start, quads.end) - quads.start } else { 0 };
-        let four = (4 * self.pitch).max(1);
-        let fours = |half: usize| self.data.get(at + half * self.stripe..).unwrap_or_default().chunks_exact(four);
-        let whole = whole.min(fours(0).len()).min(fours(1).len());
-        for ((((((a, b), c), d), _), left), right) in outputs.by_ref().take(whole).zip(fours(0)).zip(fours(1)) {
-            let mut rows = [[&[0; 32]; 2]; 4];
-            for j in 0..4 {
-                rows[j] = [left, right].map(
-                    #[inline(always)]
-                    |four| four[j * self.pitch..].first_chunk().expect("32 columns"),
-                );
+        if whole > 0 {
+            // Whole rows, in two halves of 32 columns, whose lengths are the same for all: none is asked for inside the loop.
+            let half = |at: usize| self.data.get(at..).unwrap_or_default().chunks_exact(4 * self.pitch);
+            let row = |j: usize| half(at + j * self.pitch).zip(half(at + j * self.pitch + self.stripe));
+            let fours = row(0).zip(row(1)).zip(row(2).zip(row(3)));
+            let whole = whole.min(fours.len());
+            for (((((a, b), c), d), _), ((first, second), (third, fourth))) in outputs.by_ref().take(whole).zip(fours) {
+                let mut rows = [[&[0; 32]; 2]; 4];
+                for (row, (left, right)) in rows.iter_mut().zip([first, second, third, fourth]) {
+                    *row = [left.first_chunk().expect("32 columns"), right.first_chunk().expect("32 columns")];
+                }
+                quad(s, one, rows, [a, b, c, d], &mut sums);
             }
-            s.interleave(rows, [a, b, c, d]);
         }
         for ((((a, b), c), d), q) in outputs {
             let mut rows = [[[0; 32]; 2]; 4];
@@ -101,21 +114,34 @@ impl<'a> WeightRows<'a> {
             for j in 0..4 {
                 parts[j] = rows[j].each_ref();
             }
-            s.interleave(parts, [a, b, c, d]);
+            quad(s, one, parts, [a, b, c, d], &mut sums);
         }
+        sums
     }
 
     /// Some rows of some panels, of which the first is even; nothing of panels that do not exist.
     #[inline(always)]
     fn coming(&self, panels: Range<usize>, rows: Range<usize>) -> Coming<'a> {
         let columns = self.n.min(16 * panels.end).saturating_sub(16 * panels.start);
-        let (runs, length, pitch) = match self.pitch {
-            32 => (columns.div_ceil(32), 32 * rows.len(), self.stripe),
-            pitch => (rows.len(), columns, pitch),
+        let (runs, pitch, cells, step) = match self.pitch {
+            32 => (columns.div_ceil(32), self.stripe, (32 * rows.len()).div_ceil(CELL), CELL),
+            step => (columns.div_ceil(CELL), CELL, rows.len(), step),
         };
-        let (run, width) = (panels.start / 2 * self.stripe + rows.start * self.pitch, length.clamp(1, 256));
-        let left = runs * length.div_ceil(width);
-        Coming { lines: self.data.as_chunks().0, at: run, run, width, length, pitch, left }
+        let run = panels.start / 2 * self.stripe + rows.start * self.pitch;
+        Coming { lines: self.data.as_chunks().0, at: run, run, step, pitch, cells, here: cells, left: runs * cells }
+    }
+}
+
+/// Packs a quad of four panels, and adds it to their sums while it is in registers: last first, behind which nothing else is stored.
+#[inline(always)]
+fn quad<S: Dot>(s: S, one: Option<S::X>, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4], sums: &mut [S::I32; 4]) {
+    let [a, b, c, d] = to;
+    s.interleave(rows, [a, b, c, d]);
+    if let Some(one) = one {
+        sums[3] = s.dot(sums[3], one, s.weights(d));
+        sums[2] = s.dot(sums[2], one, s.weights(c));
+        sums[1] = s.dot(sums[1], one, s.weights(b));
+        sums[0] = s.dot(sums[0], one, s.weights(a));
     }
 }
 
@@ -138,19 +164,22 @@ impl Kernel for PackStrip<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let PackStrip { weights, first, panels, sums } = self;
-        let (vectors, one, all) = (panel_vectors(weights.k), ones(s), first..first + sums.len());
+        let (vectors, one, all) = (panel_vectors(weights.k), Some(ones(s)), first..first + sums.len());
         let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
+        sums.fill([0; 64]);
         for from in (0..vectors).step_by(SLICE / 4) {
             let quads = from..vectors.min(from + SLICE / 4);
-            for (first, panels) in all.clone().step_by(4).zip(panels.chunks_mut(4 * vectors)) {
-                weights.pack(s, first, quads.clone(), &mut slice, PITCH);
-                for (panel, slice) in panels.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)) {
+            for ((first, panels), sums) in all.clone().step_by(4).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
+                let part = weights.pack(s, one, first, quads.clone(), &mut slice, PITCH);
+                for (((panel, slice), sums), part) in
+                    panels.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)).zip(sums).zip(part)
+                {
                     panel[quads.clone()].copy_from_slice(&slice[..quads.len()]);
+                    let mut all = bytemuck::cast(*sums);
+                    s.store_i32(s.add_i32(s.load_i32(&all), part), &mut all);
+                    *sums = bytemuck::cast(all);
                 }
             }
-        }
-        for (panel, sums) in panels.chunks_exact(vectors).zip(sums) {
-            *sums = column_sums(s, one, panel);
         }
     }
 }
@@ -249,10 +278,10 @@ impl Strip<'_> {
         s.vectorize(
             #[inline(always)]
             || {
-                self.weights.pack(s, first, quads.clone(), self.packed, PITCH);
-                let one = ones(s);
-                for (sums, packed) in self.sums.iter_mut().zip(self.packed.chunks(PITCH)) {
-                    *sums = bytemuck::cast(column_sums(s, one, &packed[..quads.len()]));
+                let one = if S::OFFSET { Some(ones(s)) } else { None };
+                let sums = self.weights.pack(s, one, first, quads.clone(), self.packed, PITCH);
+                for v in 0..4 {
+                    s.store_i32(sums[v], &mut self.sums[v]);
                 }
             },
         )

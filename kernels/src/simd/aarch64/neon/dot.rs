@@ -32,10 +32,6 @@ impl<const DOT: bool> Dot for Token<DOT> {
     fn weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {
         from_fn(|i| hw!(vld1q_s8(w.as_ptr().add(16 * i))))
     }
-    #[inline(always)]
-    fn start(self, _column_sums: I) -> I {
-        self.splat_i32(0)
-    }
     /// Without `sdot`, products fit 16 bits (-128 * -128 = 2^14), and pairs are added into 32.
     #[inline(always)]
     fn dot(self, mut acc: I, x: int8x16_t, w: [int8x16_t; 4]) -> I {

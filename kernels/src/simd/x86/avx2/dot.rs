@@ -53,10 +53,6 @@ impl Dot for Avx2 {
         })
     }
     #[inline(always)]
-    fn start(self, _column_sums: I) -> I {
-        self.splat_i32(0)
-    }
-    #[inline(always)]
     fn dot(self, acc: I, x: [__m256i; 2], w: [I; 2]) -> I {
         let even = both!(_mm256_madd_epi16, [x[0], x[0]], w[0]);
         let odd = both!(_mm256_madd_epi16, [x[1], x[1]], w[1]);

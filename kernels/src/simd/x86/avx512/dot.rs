@@ -13,6 +13,7 @@ impl Dot for Avx512Vnni {
     type Quad = [u8; 4];
     type Weights = [i8; 64];
     type Unit = core::convert::Infallible;
+    const OFFSET: bool = true;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
@@ -87,10 +88,6 @@ impl Dot for Avx512 {
         })
     }
     #[inline(always)]
-    fn start(self, _column_sums: __m512i) -> __m512i {
-        self.splat_i32(0)
-    }
-    #[inline(always)]
     fn dot(self, acc: __m512i, x: [__m512i; 2], w: [__m512i; 2]) -> __m512i {
         hw!({
             let acc = _mm512_add_epi32(acc, _mm512_madd_epi16(x[0], w[0]));
@@ -118,6 +115,7 @@ impl Dot for Avx512Amx {
     type Quad = [i8; 4];
     type Weights = [i8; 64];
     type Unit = Amx;
+    const OFFSET: bool = true;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {
