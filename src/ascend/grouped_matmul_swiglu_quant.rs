@@ -10,11 +10,11 @@
 
 use super::description::{Description, Descriptor};
 use super::executor::{Job, Prepared, phases};
-use super::lock::Lock;
 use super::{Ascend, Dispatch, supports};
 use crate::error::Error;
 use crate::ops::{Bias, ChannelScale, FORMAT_NZ, FORMAT_PACKED, GroupedMatmulSwigluQuant, GroupedScale, GroupedWeight};
 use crate::tensor::Describe;
+use tilekern_acl::lock::Lock;
 use tilekern_acl::table::{Grouped, GroupedV1, GroupedV2, Operator};
 
 /// The NPU's limits.

@@ -9,7 +9,6 @@ mod apply_top_k_top_p;
 mod description;
 mod executor;
 mod grouped_matmul_swiglu_quant;
-mod lock;
 mod multinomial;
 #[cfg(feature = "alloc")]
 mod or_host;

@@ -87,10 +87,42 @@ fn what_another_stream_used_waits_for_the_device() {
         log();
         drop(out);
         assert_eq!(log(), ["aclrtSynchronizeStream", "aclrtSynchronizeDevice", "aclrtFree m2+0"]);
+        // Shared, it may be used by a call that has not enqueued yet: only who has it alone can know that it is at home again.
+        let mut probs = probs;
         probs.read(&mut [0.0]).unwrap();
         probs.read(&mut [0.0]).unwrap();
-        let once = ["aclrtSynchronizeStream", "aclrtSynchronizeDevice", "aclrtMemcpy 4 kind 2 m1+0"];
-        assert_eq!(log(), [&once[..], &["aclrtSynchronizeStream", "aclrtMemcpy 4 kind 2 m1+0"]].concat());
+        probs.write(&[0.0]).unwrap();
+        probs.read(&mut [0.0]).unwrap();
+        let [home, device] = ["aclrtSynchronizeStream", "aclrtSynchronizeDevice"];
+        let (read, write) = ("aclrtMemcpy 4 kind 2 m1+0", "aclrtMemcpy 4 kind 1 m1+0");
+        assert_eq!(log(), [home, device, read, home, device, read, home, device, write, home, read]);
+    });
+}
+
+#[test]
+fn a_failure_that_a_drop_met_is_told() {
+    for (function, abroad) in [("aclrtSynchronizeStream", false), ("aclrtSynchronizeDevice", true)] {
+        on_stream(0, |stream| {
+            let other = Stream::new(stream.device()).unwrap();
+            let (probs, mut out) = (Buffer::from_slice(stream, &[1.0f32; 4]).unwrap(), Buffer::new(stream, 1).unwrap());
+            draw(&Ascend::new(if abroad { &other } else { stream }), &probs, &mut out).unwrap();
+            fail_once(function, 1, 507_015);
+            drop(out);
+            let error = stream.synchronize().unwrap_err();
+            let expected = format!("{function}: 507015 (ACL_ERROR_RT_AICORE_EXCEPTION): EZ9999: said the library");
+            assert_eq!(error.to_string(), expected);
+            stream.synchronize().unwrap();
+        });
+    }
+    // A read is told as well, and a failure that an event's drop met, by whichever stream comes first.
+    on_stream(0, |stream| {
+        let buffer = Buffer::from_slice(stream, &[1.0f32; 4]).unwrap();
+        let event = Event::new(stream.device()).unwrap();
+        event.record(stream).unwrap();
+        fail_once("aclrtSynchronizeDevice", 1, 507_015);
+        drop(event);
+        assert_eq!(buffer.read(&mut [0.0]).unwrap_err().code(), 507_015);
+        buffer.read(&mut [0.0]).unwrap();
     });
 }
 

@@ -15,7 +15,8 @@ const SLACK: usize = 32;
 /// Memory of a device for `len` elements, of a stream's.
 ///
 /// Work that was enqueued may still use it: reading, writing and dropping it wait for its stream, and for the whole device where
-/// another stream used it, too. Where waiting is impossible the memory is not freed.
+/// another stream used it, too. Where waiting is impossible the memory is not freed. A failure of work that a drop meets is reported by
+/// the next [`Stream::synchronize`], read or write.
 ///
 /// ```no_run
 /// use tilekern_acl::{Buffer, Error, Stream};
@@ -97,6 +98,8 @@ impl<'s, T: Pod> Buffer<'s, T> {
         assert!(values.len() <= self.len, "{} values for a buffer of {}", values.len(), self.len);
         let bytes: &[u8] = bytemuck::cast_slice(values);
         self.wait()?;
+        // No call holds the buffer, so none is about to use it elsewhere.
+        *self.usage.abroad.get_mut() = false;
         // SAFETY: the buffer has room for as many bytes, and nothing uses it.
         unsafe { self.copy(self.data, bytes.as_ptr().cast(), bytes.len(), ACL_MEMCPY_HOST_TO_DEVICE) }
     }
@@ -151,18 +154,17 @@ impl<T> Buffer<'_, T> {
     /// Waits for what uses it.
     fn wait(&self) -> Result<(), Error> {
         self.stream.synchronize()?;
-        if self.usage.abroad.swap(false, Ordering::Acquire) {
-            self.stream.device().synchronize().inspect_err(|_| self.usage.abroad.store(true, Ordering::Release))?;
-        }
-        Ok(())
+        if self.usage.abroad.load(Ordering::Acquire) { self.stream.device().synchronize() } else { Ok(()) }
     }
 }
 
 impl<T> Drop for Buffer<'_, T> {
     fn drop(&mut self) {
-        let home = self.stream.synchronize();
+        let home = self.stream.wait_for_all();
         let abroad = if *self.usage.abroad.get_mut() { self.stream.device().synchronize() } else { Ok(()) };
-        if was_waited(home) && was_waited(abroad) {
+        if was_waited(&home) && was_waited(&abroad) {
+            self.stream.late.keep(home);
+            self.stream.device().late.keep(abroad);
             // SAFETY: made by `new`, and nothing uses it any more.
             _ = unsafe { (self.stream.device().table().runtime.aclrtFree)(self.data) };
         }

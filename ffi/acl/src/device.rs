@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::error::Error;
+use crate::late::Late;
 use crate::table::Table;
 use crate::types::aclrtContext;
 
@@ -33,6 +34,8 @@ pub struct Device<'t> {
     id: i32,
     /// Null where the runtime cannot say.
     context: aclrtContext,
+    /// Of streams that are not known.
+    pub(crate) late: Late,
 }
 
 // SAFETY: a device's default context belongs to the process; each thread makes it current for itself.
@@ -61,7 +64,7 @@ impl<'t> Device<'t> {
         }
         // SAFETY: ACL is started.
         Error::check(table, "aclrtSetDevice", unsafe { (runtime.aclrtSetDevice)(id) })?;
-        let mut device = Device { table, id, context: core::ptr::null_mut() };
+        let mut device = Device { table, id, context: core::ptr::null_mut(), late: Late::new() };
         if let (Some(get), Some(_)) = (runtime.aclrtGetCurrentContext, runtime.aclrtSetCurrentContext) {
             // SAFETY: `context` is a place for it. The device is given back where this fails.
             Error::check(table, "aclrtGetCurrentContext", unsafe { get(&mut device.context) })?;

@@ -51,9 +51,9 @@ impl core::error::Error for Error {}
 
 /// Whether a synchronise waited: work that failed has ended all the same, an error of the caller's (1xxxxx) means that there was no
 /// wait.
-pub(crate) fn was_waited(result: Result<(), Error>) -> bool {
+pub(crate) fn was_waited(result: &Result<(), Error>) -> bool {
     let ended = |code: i32| code >= 200_000 && code != codes::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
-    result.map_or_else(|error| error.function.starts_with("aclrtSynchronize") && ended(error.code), |()| true)
+    result.as_ref().map_or_else(|error| error.function.starts_with("aclrtSynchronize") && ended(error.code), |()| true)
 }
 
 /// What `aclGetRecentErrMsg` said, as much as fits.

@@ -73,9 +73,16 @@ impl<'d> Event<'d> {
 
 impl Drop for Event<'_> {
     fn drop(&mut self) {
-        if self.device.enter().is_err() || (*self.used.get_mut() && !was_waited(self.device.synchronize())) {
-            // Streams may still refer to it.
+        if self.device.enter().is_err() {
             return;
+        }
+        if *self.used.get_mut() {
+            let waited = self.device.synchronize();
+            if !was_waited(&waited) {
+                // Streams may still refer to it.
+                return;
+            }
+            self.device.late.keep(waited);
         }
         if let Some(destroy) = self.device.table().runtime.aclrtDestroyEvent {
             // SAFETY: made by `new`, and nothing refers to it.

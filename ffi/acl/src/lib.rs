@@ -18,6 +18,8 @@ extern crate std;
 pub mod codes;
 #[cfg(feature = "std")]
 pub mod load;
+#[doc(hidden)]
+pub mod lock;
 pub mod meta;
 pub mod operators;
 pub mod runtime;
@@ -28,6 +30,7 @@ mod buffer;
 mod device;
 mod error;
 mod event;
+mod late;
 mod stream;
 
 pub use buffer::{Buffer, Usage};

@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::error::Error;
 use crate::event::Event;
+use crate::late::Late;
 use crate::types::aclrtStream;
 
 /// A stream of a device. Work in it runs in the order in which it was enqueued; threads that share it see to that order themselves.
@@ -13,6 +14,7 @@ use crate::types::aclrtStream;
 pub struct Stream<'d> {
     device: &'d Device<'d>,
     raw: aclrtStream,
+    pub(crate) late: Late,
 }
 
 // SAFETY: a stream is a handle of its context; any thread that works in that context may use it.
@@ -27,11 +29,19 @@ impl<'d> Stream<'d> {
         let mut raw = core::ptr::null_mut();
         // SAFETY: `raw` is a place for it, and this thread has a context.
         Error::check(device.table(), "aclrtCreateStream", unsafe { (device.table().runtime.aclrtCreateStream)(&mut raw) })?;
-        Ok(Stream { device, raw })
+        Ok(Stream { device, raw, late: Late::new() })
     }
 
-    /// Waits for everything in it. What failed in between is reported here.
+    /// Waits for everything in it. What failed since the last time is reported here, also where something was dropped meanwhile, which
+    /// waited for the failure and had nobody to tell.
     pub fn synchronize(&self) -> Result<(), Error> {
+        self.wait_for_all()?;
+        self.late.report()?;
+        self.device.late.report()
+    }
+
+    /// Waits for everything in it, and reports what failed in this wait.
+    pub(crate) fn wait_for_all(&self) -> Result<(), Error> {
         self.device.enter()?;
         // SAFETY: the stream lives.
         let code = unsafe { (self.device.table().runtime.aclrtSynchronizeStream)(self.raw) };
@@ -56,7 +66,7 @@ impl<'d> Stream<'d> {
 
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
-        _ = self.synchronize();
+        _ = self.wait_for_all();
         // SAFETY: made by `new`, and nothing borrows it any more.
         _ = unsafe { (self.device.table().runtime.aclrtDestroyStream)(self.raw) };
     }

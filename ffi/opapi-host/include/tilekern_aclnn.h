@@ -350,7 +350,7 @@ aclError aclrtSetCurrentContext(aclrtContext context);
 /// This thread's context; 107002 where it has none.
 aclError aclrtGetCurrentContext(aclrtContext *context);
 
-/// Waits for every stream of this thread's device, and reports what failed in them.
+/// Waits for every stream of this thread's device, and reports what failed in the first that has a failure; the others keep theirs.
 aclError aclrtSynchronizeDevice(void);
 
 /// Saturation or infinities: accepted, and without effect. Host operators say themselves what an overflow gives.

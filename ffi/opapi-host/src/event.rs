@@ -1,7 +1,7 @@
 //! Events: marks in a stream that others wait for.
 
 use crate::failure::Failure;
-use crate::stream::Stream;
+use crate::stream::{Stream, Task};
 use crate::table::{Table, lock};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Instant;
@@ -10,72 +10,71 @@ use tilekern_acl::{aclrtEvent, codes};
 /// The live events.
 pub(crate) static EVENTS: Table<Event> = Table::new();
 
-/// A mark that may be set again and again: each recording is one more.
+/// What may be recorded again and again. Who waits for a recording waits for that one, also when the event is recorded anew meanwhile.
+#[derive(Default)]
 pub(crate) struct Event {
-    state: Mutex<State>,
+    last: Mutex<Option<Recording>>,
+}
+
+/// A mark in a stream, behind the work of a number.
+#[derive(Clone)]
+pub(crate) struct Recording {
+    pub stream: Weak<Stream>,
+    pub sequence: u64,
+    mark: Arc<Mark>,
+}
+
+/// When a stream came to its place.
+#[derive(Default)]
+pub(crate) struct Mark {
+    passed: Mutex<Option<Instant>>,
     changed: Condvar,
 }
 
-struct State {
-    recorded: u64,
-    completed: u64,
-    when: Option<Instant>,
-    /// Where it was recorded last, and behind which work.
-    source: Option<(Weak<Stream>, u64)>,
-}
-
 impl Event {
-    pub fn new() -> Event {
-        let state = State { recorded: 0, completed: 0, when: None, source: None };
-        Event { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
     pub fn of(handle: aclrtEvent) -> Result<Arc<Event>, Failure> {
         EVENTS.get(handle as usize).ok_or_else(unknown)
     }
 
-    /// One more recording, which `enqueue` puts into the stream; it answers the number of its work there.
-    pub fn record(&self, stream: &Arc<Stream>, enqueue: impl FnOnce(u64) -> Result<u64, Failure>) -> Result<(), Failure> {
-        let mut state = lock(&self.state);
-        let sequence = enqueue(state.recorded + 1)?;
-        state.recorded += 1;
-        state.source = Some((Arc::downgrade(stream), sequence));
+    /// One more recording.
+    pub fn record(&self, stream: &Arc<Stream>) -> Result<(), Failure> {
+        let mut last = lock(&self.last);
+        let mark = Arc::<Mark>::default();
+        let sequence = stream.submit(Task::Record(Arc::clone(&mark)), Vec::new())?;
+        *last = Some(Recording { stream: Arc::downgrade(stream), sequence, mark });
         Ok(())
     }
 
-    /// The recording has come to pass.
-    pub fn complete(&self, recording: u64) {
-        let mut state = lock(&self.state);
-        state.completed = state.completed.max(recording);
-        state.when = Some(Instant::now());
-        self.changed.notify_all();
-    }
-
-    /// The last recording, and what stands before it; `None` before the first.
-    pub fn recording(&self) -> Option<(u64, Weak<Stream>, u64)> {
-        let state = lock(&self.state);
-        state.source.as_ref().map(|(stream, sequence)| (state.recorded, stream.clone(), *sequence))
-    }
-
-    /// Until the recording has come to pass.
-    pub fn wait(&self, recording: u64) {
-        let mut state = lock(&self.state);
-        while state.completed < recording {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Whether it was recorded, and the last recording has come to pass.
-    pub fn is_complete(&self) -> bool {
-        let state = lock(&self.state);
-        state.recorded > 0 && state.completed == state.recorded
+    /// The last recording, if there is one.
+    pub fn recording(&self) -> Option<Recording> {
+        lock(&self.last).clone()
     }
 
     /// When its last recording came to pass.
     pub fn time(&self) -> Result<Instant, Failure> {
-        let state = lock(&self.state);
         let pending = || Failure::parameter("the event was not recorded, or has not come to pass");
-        state.when.filter(|_| state.completed == state.recorded).ok_or_else(pending)
+        self.recording().and_then(|recording| recording.time()).ok_or_else(pending)
+    }
+}
+
+impl Recording {
+    /// Until it has come to pass.
+    pub fn wait(&self) {
+        let passed = lock(&self.mark.passed);
+        let _passed = self.mark.changed.wait_while(passed, |passed| passed.is_none()).unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// When it came to pass, if it has.
+    pub fn time(&self) -> Option<Instant> {
+        *lock(&self.mark.passed)
+    }
+}
+
+impl Mark {
+    /// The stream is there.
+    pub fn pass(&self) {
+        *lock(&self.passed) = Some(Instant::now());
+        self.changed.notify_all();
     }
 }
 

@@ -117,7 +117,7 @@ impl Executor {
     }
 }
 
-fn gone() -> Failure {
+pub(crate) fn gone() -> Failure {
     Failure::new(codes::ACLNN_ERR_INNER, "executor: none that waits to be run: it was run or destroyed, or is another pointer")
 }
 

@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::event::Event;
+use crate::event::{Mark, Recording};
 use crate::failure::Failure;
 use crate::memory::{self, Span};
 use crate::table::{Table, lock};
@@ -24,9 +24,8 @@ pub(crate) type Work = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
 pub(crate) enum Task {
     Work(Work),
-    Record(Arc<Event>, u64),
-    /// For a recording, which stands in that stream behind that work.
-    Wait(Arc<Event>, u64, Weak<Stream>, u64),
+    Record(Arc<Mark>),
+    Wait(Recording),
 }
 
 /// A queue and its thread.
@@ -85,8 +84,8 @@ impl Stream {
         if !spans.is_empty() {
             memory::claim(self.handle, sequence, spans).map_err(Failure::parameter)?;
         }
-        if let Task::Wait(_, _, source, before) = &task {
-            state.waits.push_back((sequence, source.clone(), *before));
+        if let Task::Wait(recording) = &task {
+            state.waits.push_back((sequence, recording.stream.clone(), recording.sequence));
         }
         state.submitted = sequence;
         state.queue.push_back(task);
@@ -113,12 +112,12 @@ impl Stream {
                     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("internal error".into()))
                 }
                 Task::Work(_) => Ok(()),
-                Task::Record(event, recording) => {
-                    event.complete(recording);
+                Task::Record(mark) => {
+                    mark.pass();
                     Ok(())
                 }
-                Task::Wait(event, recording, ..) => {
-                    event.wait(recording);
+                Task::Wait(recording) => {
+                    recording.wait();
                     Ok(())
                 }
             };
@@ -166,17 +165,22 @@ impl Stream {
         Ok(())
     }
 
+    /// Until the work up to that number is done, which then counts as waited for. What failed in it is kept.
+    pub fn wait(&self, sequence: u64, limit: Option<Duration>) -> Result<(), Failure> {
+        self.finish(sequence, limit)?;
+        self.retire(sequence);
+        Ok(())
+    }
+
     /// Waits for the work up to that number. What failed in it is answered once; in a stream that stops on failure, always.
     pub fn synchronise(&self, sequence: u64, limit: Option<Duration>) -> Result<(), Failure> {
-        self.finish(sequence, limit)?;
+        self.wait(sequence, limit)?;
         let mut state = lock(&self.state);
         let failure = match &state.failure {
             Some((place, _)) if *place > sequence => None,
             Some((_, failure)) if state.stops => Some(failure.clone()),
             _ => state.failure.take().map(|(_, failure)| failure),
         };
-        drop(state);
-        self.retire(sequence);
         failure.map_or(Ok(()), Err)
     }
 

@@ -89,13 +89,14 @@ pub unsafe extern "C" fn aclrtGetCurrentContext(context: *mut aclrtContext) -> a
     })
 }
 
-/// Waits for every stream of this thread's device, and reports what failed in them.
+/// Waits for every stream of this thread's device, and reports what failed in the first that has a failure; the others keep theirs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtSynchronizeDevice() -> aclError {
     runtime("aclrtSynchronizeDevice", || {
         Context::current()?;
-        let results = context::streams().into_iter().map(|stream| stream.synchronise(stream.submitted(), None));
-        results.fold(Ok(()), Result::and)
+        let streams = context::streams();
+        streams.iter().try_for_each(|stream| stream.wait(stream.submitted(), None))?;
+        streams.iter().try_for_each(|stream| stream.synchronise(stream.submitted(), None))
     })
 }
 

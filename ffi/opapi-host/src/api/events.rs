@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::event::{EVENTS, Event, unknown};
 use crate::failure::Failure;
 use crate::stream::{Stream, Task};
-use std::sync::Arc;
 use tilekern_acl::{ACL_EVENT_RECORDED_STATUS_COMPLETE, ACL_EVENT_RECORDED_STATUS_NOT_READY};
 use tilekern_acl::{aclError, aclrtEvent, aclrtEventRecordedStatus, aclrtStream};
 
@@ -32,7 +31,7 @@ unsafe fn create(event: *mut aclrtEvent) -> Result<(), Failure> {
     if event.is_null() {
         return Err(null_parameter("event")());
     }
-    let created = EVENTS.insert(Event::new()) as aclrtEvent;
+    let created = EVENTS.insert(Event::default()) as aclrtEvent;
     // SAFETY: as promised by the caller.
     unsafe { put(event, null_parameter("event"), created) }
 }
@@ -48,7 +47,7 @@ pub unsafe extern "C" fn aclrtDestroyEvent(event: aclrtEvent) -> aclError {
 pub unsafe extern "C" fn aclrtRecordEvent(event: aclrtEvent, stream: aclrtStream) -> aclError {
     runtime("aclrtRecordEvent", || {
         let (event, stream) = (Event::of(event)?, Stream::of(stream)?);
-        event.record(&stream, |recording| stream.submit(Task::Record(Arc::clone(&event), recording), Vec::new()))
+        event.record(&stream)
     })
 }
 
@@ -57,8 +56,8 @@ pub unsafe extern "C" fn aclrtRecordEvent(event: aclrtEvent, stream: aclrtStream
 pub unsafe extern "C" fn aclrtStreamWaitEvent(stream: aclrtStream, event: aclrtEvent) -> aclError {
     runtime("aclrtStreamWaitEvent", || {
         let (event, stream) = (Event::of(event)?, Stream::of(stream)?);
-        if let Some((recording, source, before)) = event.recording() {
-            stream.submit(Task::Wait(event, recording, source, before), Vec::new())?;
+        if let Some(recording) = event.recording() {
+            stream.submit(Task::Wait(recording), Vec::new())?;
         }
         Ok(())
     })
@@ -69,11 +68,10 @@ pub unsafe extern "C" fn aclrtStreamWaitEvent(stream: aclrtStream, event: aclrtE
 pub unsafe extern "C" fn aclrtSynchronizeEvent(event: aclrtEvent) -> aclError {
     runtime("aclrtSynchronizeEvent", || {
         Context::current()?;
-        let event = Event::of(event)?;
         let unrecorded = || Failure::parameter("the event was never recorded");
-        let (recording, source, before) = event.recording().ok_or_else(unrecorded)?;
-        event.wait(recording);
-        source.upgrade().map_or(Ok(()), |stream| stream.synchronise(before, None))
+        let recording = Event::of(event)?.recording().ok_or_else(unrecorded)?;
+        recording.wait();
+        recording.stream.upgrade().map_or(Ok(()), |stream| stream.synchronise(recording.sequence, None))
     })
 }
 
@@ -82,13 +80,12 @@ pub unsafe extern "C" fn aclrtSynchronizeEvent(event: aclrtEvent) -> aclError {
 pub unsafe extern "C" fn aclrtQueryEventStatus(event: aclrtEvent, status: *mut aclrtEventRecordedStatus) -> aclError {
     runtime("aclrtQueryEventStatus", || {
         Context::current()?;
-        let event = Event::of(event)?;
-        let done = event.recording().filter(|_| event.is_complete());
+        let done = Event::of(event)?.recording().filter(|recording| recording.time().is_some());
         let found = if done.is_some() { ACL_EVENT_RECORDED_STATUS_COMPLETE } else { ACL_EVENT_RECORDED_STATUS_NOT_READY };
-        if let Some((_, source, before)) = done
-            && let Some(stream) = source.upgrade()
+        if let Some(recording) = done
+            && let Some(stream) = recording.stream.upgrade()
         {
-            stream.retire(before);
+            stream.retire(recording.sequence);
         }
         // SAFETY: as promised by the caller.
         unsafe { put(status, null_parameter("status"), found) }

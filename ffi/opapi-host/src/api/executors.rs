@@ -2,7 +2,7 @@
 
 use crate::arguments::{Among, Arguments};
 use crate::boundary::{aclnn, null_argument, put};
-use crate::executor::{EXECUTORS, Executor, Operator, phase_one, phase_two};
+use crate::executor::{EXECUTORS, Executor, Operator, gone, phase_one, phase_two};
 use crate::failure::Failure;
 use core::ffi::c_void;
 use tilekern_acl::{aclOpExecutor, aclTensor, aclTensorList, aclnnStatus, aclrtStream};
@@ -19,11 +19,11 @@ pub(super) unsafe fn one<O: Operator + 'static>(
     make: impl FnOnce(&mut Arguments) -> Result<O, Failure>,
 ) -> aclnnStatus {
     aclnn(&format!("{name}GetWorkspaceSize"), || {
-        let mut arguments = Arguments::default();
-        let operator = make(&mut arguments)?;
         if size.is_null() || executor.is_null() {
             return Err(Failure::null(if size.is_null() { "workspaceSize" } else { "executor" }));
         }
+        let mut arguments = Arguments::default();
+        let operator = make(&mut arguments)?;
         let (bytes, handle) = phase_one(name, arguments, operator)?;
         // SAFETY: as promised by the caller.
         unsafe {
@@ -56,8 +56,7 @@ pub unsafe extern "C" fn aclSetAclOpExecutorRepeatable(executor: *mut aclOpExecu
 pub unsafe extern "C" fn aclDestroyAclOpExecutor(executor: *mut aclOpExecutor) -> aclnnStatus {
     aclnn("aclDestroyAclOpExecutor", || {
         if !executor.is_null() {
-            Executor::of(executor as usize)?;
-            EXECUTORS.remove(executor as usize);
+            EXECUTORS.remove(executor as usize).ok_or_else(gone)?;
         }
         Ok(())
     })

@@ -6,7 +6,7 @@ use crate::descriptor::{INT_ARRAYS, live};
 use crate::failure::Failure;
 use crate::operators::grouped::{Entry, Grouped};
 use core::ffi::c_void;
-use tilekern_acl::{aclIntArray, aclOpExecutor, aclTensor, aclTensorList, aclnnStatus, aclrtStream};
+use tilekern_acl::{ACL_INT8, aclIntArray, aclOpExecutor, aclTensor, aclTensorList, aclnnStatus, aclrtStream};
 
 /// The tensors of the first version.
 struct V1 {
@@ -61,7 +61,8 @@ impl V2 {
         }
         let wrong = |name: &str, found: i64| Err(Failure::invalid(format!("{name}: {found} is not supported for these dtypes")));
         match (dequant_mode, dequant_dtype, quant_mode) {
-            // The second is that of groups of K, which int4 weights have.
+            // The second is that of groups of K, which only int4 weights have.
+            (1, ..) if a.get("weight")?.spec.dtype == ACL_INT8 => wrong("dequantMode", 1),
             (0 | 1, 0 | 1 | 27 | 28, 0) => Grouped::new(a, entry, true, group_list_type),
             (0 | 1, 0 | 1 | 27 | 28, found) => wrong("quantMode", found),
             (0 | 1, found, _) => wrong("dequantDtype", found),

@@ -240,6 +240,19 @@ fn failures_come_with_the_next_synchronise() {
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 507015);
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 0);
     assert_eq!(acl!(runtime::aclrtDestroyEvent(event)), 0);
+    // Of two streams each keeps its own.
+    let other = stream();
+    fails_then_runs(&rows, &bad, open.stream);
+    let second = Rows::new(VALUES, [0, 0, 7]);
+    assert_eq!(second.run(second.begin().unwrap(), other), 0);
+    assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 507015);
+    let first = message();
+    let left = [open.synchronise(), acl!(runtime::aclrtSynchronizeStream(other))];
+    let told = [first, message()];
+    assert!(left == [507015, 0] || left == [0, 507015], "{left:?}");
+    assert!(["found 4", "found 7"].into_iter().all(|what| told.iter().any(|text| text.contains(what))), "{told:?}");
+    assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 0);
+    assert_eq!(acl!(runtime::aclrtDestroyStream(other)), 0);
 }
 
 #[test]

@@ -163,6 +163,33 @@ fn events_order_streams() {
     assert_eq!(acl!(runtime::aclrtDestroyStream(other)), 0);
 }
 
+/// Who waits for a recording waits for that one, wherever the event is recorded later.
+#[test]
+fn an_event_may_be_recorded_again_while_it_is_waited_for() {
+    let open = Open::new();
+    let ([idle, waiting], mut event) = ([stream(), stream()], null_mut());
+    assert_eq!(acl!(runtime::aclrtCreateEvent(&mut event)), 0);
+    let size = 16 << 20;
+    let (from, found) = (Buffer::empty(size), Buffer::of(&[0u8; 64]));
+    for value in 0..21 {
+        assert_eq!(acl!(runtime::aclrtMemsetAsync(from.address, size, value, size, open.stream)), 0);
+    }
+    assert_eq!(acl!(runtime::aclrtRecordEvent(event, open.stream)), 0);
+    assert_eq!(acl!(runtime::aclrtStreamWaitEvent(waiting, event)), 0);
+    let kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
+    assert_eq!(acl!(runtime::aclrtMemcpyAsync(found.address, 64, from.address, 64, kind, waiting)), 0);
+    assert_eq!(acl!(runtime::aclrtRecordEvent(event, idle)), 0);
+    assert_eq!(acl!(runtime::aclrtSynchronizeEvent(event)), 0);
+    assert_eq!(acl!(runtime::aclrtFree(from.address)), 207002, "only the idle stream was waited for");
+    assert_eq!(acl!(runtime::aclrtSynchronizeStream(waiting)), 0);
+    assert_eq!(found.read::<u8>(64), [20; 64]);
+    assert_eq!(open.synchronise(), 0);
+    for stream in [idle, waiting] {
+        assert_eq!(acl!(runtime::aclrtDestroyStream(stream)), 0);
+    }
+    assert_eq!(acl!(runtime::aclrtDestroyEvent(event)), 0);
+}
+
 /// Asynchronous indeed: a stream that waits is not done, and can be asked and timed out.
 #[test]
 fn streams_do_not_wait_for_the_caller() {

@@ -90,6 +90,17 @@ fn grouped_matmul() {
     }
     table(|p| grouped(p, false), both.clone());
     table(|p| grouped(p, true), both);
+    // Null comes first, also of what is written.
+    let t = good.shaped("x", &[1, 6, 32]).describe();
+    let [x, w, ws, xs, l] = ["x", "weight", "weightScale", "xScale", "groupList"].map(|name| t.get(name));
+    let ([out, scale], none) = (["output", "outputScale"].map(|name| t.get(name)), null_mut());
+    let (mut bytes, mut executor) = (0u64, null_mut());
+    for (bytes, executor) in [(&mut bytes as *mut u64, null_mut()), (null_mut(), &mut executor as *mut *mut aclOpExecutor)] {
+        let code = acl!(operators::aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(
+            x, w, none, none, ws, xs, l, out, scale, none, bytes, executor
+        ));
+        assert_eq!(code, 161001, "{}", message());
+    }
     // Whose word the format is.
     let nd = weight(&|view| view.format = ACL_FORMAT_ND);
     assert_eq!([grouped(&nd, false), grouped(&nd, true)], [161002, 0]);
@@ -190,6 +201,11 @@ fn grouped_matmul_v2() {
         assert_eq!(grouped_v2(&each, nz, 3, plain), 0, "{}", message());
         assert_eq!(grouped_v2(&good, nz, 1, Modes { list: 1, ..plain }), 0);
         assert_eq!(grouped_v2(&good, nz, 1, Modes { list: 2, ..plain }), 161002);
+        assert_eq!(
+            grouped_v2(&good, nz, 1, Modes { dequant: 1, ..plain }),
+            161002,
+            "groups of K, which int8 weights do not have"
+        );
         assert_eq!(grouped_v2(&good, nz, 1, Modes { dequant: 2, ..plain }), 161002);
         assert_eq!(grouped_v2(&good, nz, 1, Modes { dtype: 5, ..plain }), 161002);
         assert_eq!(grouped_v2(&good, nz, 1, Modes { quant: 1, ..plain }), 161002);

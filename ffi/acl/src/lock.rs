@@ -1,10 +1,10 @@
-//! The lock around phase one of GroupedMatmulSwigluQuant, whose V1 keeps globals without one.
+//! A lock where there is no `std`: around a failure that waits to be told, and around a phase one that keeps globals without one.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// A mutex without `std`. It is held for microseconds; the first time, while a library loads its kernels, longer.
-pub(super) struct Lock<T> {
+pub struct Lock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -13,6 +13,7 @@ pub(super) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
+    /// Around `value`.
     pub const fn new(value: T) -> Lock<T> {
         Lock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
