@@ -91,6 +91,7 @@ fn parse(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Option<O
             _ => (argument, None),
         };
         match flag {
+            "--help" | "-h" | "--json" if inline.is_some() => return refused(format!("{flag} takes no value")),
             "--help" | "-h" => return Ok(None),
             "--json" => {
                 options.json = true;

@@ -185,6 +185,8 @@ fn wrong_flags_are_refused() {
     for (arguments, part) in [
         (&["--no-such-flag"][..], "--no-such-flag"),
         (&["text"], "text"),
+        (&["--json=false"], "--json takes no value"),
+        (&["--help=x"], "--help takes no value"),
         (&["--steps"], "value"),
         (&["--steps", "-1"], "--steps"),
         (&["--steps", "many"], "many"),

@@ -70,6 +70,32 @@ fn carried_rows() {
     assert_eq!(rows(&["--min-p", "0.1", "--temperature", "2"], "")[0].0, near);
 }
 
+/// Quotients beyond f32 are not equal: what is far below the best is nothing.
+#[test]
+fn small_temperatures_take_the_best() {
+    for (text, temperature, best) in [("1 2 3", "1e-39", 2), ("1e30 3e30 2e30", "1e-9", 1), ("-2 -1 -3", "1e-39", 1)] {
+        assert_eq!(rows(&["-", "--temperature", temperature, "--count", "8"], text)[0].1, [best; 8], "{text} by {temperature}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_need_not_be_a_text_and_nobody_need_read() {
+    use std::os::unix::ffi::OsStrExt;
+    let output = program::example("sample").arg(std::ffi::OsStr::from_bytes(b"none\xFF.npy")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("sample: none\u{FFFD}.npy: "));
+    let mut program = program::example("sample");
+    program.args([std::ffi::OsStr::new("--top-k"), std::ffi::OsStr::from_bytes(b"\xFF")]);
+    assert_eq!(program.output().unwrap().stderr, b"sample: the value of --top-k is not UTF-8\n");
+    // More than a pipe holds, into one that is closed.
+    let mut child =
+        program::example("sample").args(["--count", "100000"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
+
 #[test]
 fn draws_follow_the_seed() {
     let draw = |seed| rows(&["--count", "50", "--seed", seed], "");
@@ -85,6 +111,7 @@ fn draws_follow_the_seed() {
 #[test]
 fn text() {
     assert_eq!(rows(&["-", "--temperature", "0"], "0.5, 2 1\n\n-inf\t3 3\n"), [(3, vec![1]), (2, vec![1])]);
+    assert_eq!(rows(&["-"], ", ,\n5\n \n"), [(1, vec![0])]);
     let (success, why) = sample(&["-"], "1 2\n3\n");
     assert_eq!((success, why.as_str()), (false, "sample: standard input: row 1 has 1 numbers, the rows before 2\n"));
     for (text, why) in [("", "there are no logits"), ("1 two", "\"two\" is no number")] {

@@ -5,8 +5,11 @@
 mod npy;
 
 use npy::Rows;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use tilekern::kernels::dispatch::Level;
+use tilekern::kernels::rows::Divide;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
 use tilekern::{Host, Run, Scratch, Tensor, TensorMut};
 
@@ -31,8 +34,28 @@ Prints for each row how many tokens the filters kept, and the tokens chosen.
 /// The rows that are used without a file.
 static DEFAULT_ROWS: &[u8] = include_bytes!("../../assets/logits.npy");
 
+/// Why the program ends early.
+enum Stop {
+    /// A wrong flag or file, in one sentence.
+    Refused(String),
+    /// Nobody reads the output any more, or it cannot be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Output(error)
+    }
+}
+
+impl From<String> for Stop {
+    fn from(sentence: String) -> Stop {
+        Stop::Refused(sentence)
+    }
+}
+
 struct Options {
-    file: Option<String>,
+    file: Option<OsString>,
     top_k: i32,
     top_p: f32,
     min_p: f32,
@@ -42,30 +65,32 @@ struct Options {
 }
 
 /// Reads the flags; `None` asks for the help.
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Option<Options>, String> {
     let mut options = Options { file: None, top_k: 0, top_p: 1.0, min_p: 0.0, temperature: 1.0, seed: 0, count: 1 };
-    while let Some(flag) = arguments.next() {
-        if flag == "--help" || flag == "-h" {
+    while let Some(argument) = arguments.next() {
+        if argument == "--help" || argument == "-h" {
             return Ok(None);
         }
-        if !flag.starts_with("--") {
-            if options.file.replace(flag).is_some() {
+        if !argument.as_encoded_bytes().starts_with(b"--") {
+            if options.file.replace(argument).is_some() {
                 return Err("one file at a time".into());
             }
             continue;
         }
+        let flag = argument.to_string_lossy();
         let value = arguments.next().ok_or_else(|| format!("{flag} needs a value; --help lists the flags"))?;
+        let value = value.to_str().ok_or_else(|| format!("the value of {flag} is not UTF-8"))?;
         let wrong = |expected: &str| format!("{flag} expects {expected}, not {value:?}");
         let number = || value.parse::<f32>().ok().filter(|x| x.is_finite()).ok_or_else(|| wrong("a number"));
-        match flag.as_str() {
-            "--top-k" => options.top_k = in_range(&value, 0, 1024).ok_or_else(|| wrong("a number from 0 to 1024"))? as i32,
+        match &*flag {
+            "--top-k" => options.top_k = in_range(value, 0, 1024).ok_or_else(|| wrong("a number from 0 to 1024"))? as i32,
             "--top-p" => options.top_p = number()?,
             "--min-p" => options.min_p = number()?,
             "--temperature" => {
                 options.temperature = number().ok().filter(|&x| x >= 0.0).ok_or_else(|| wrong("a number of at least 0"))?;
             }
             "--seed" => options.seed = value.parse().map_err(|_| wrong("a whole number"))?,
-            "--count" => options.count = in_range(&value, 1, 1 << 20).ok_or_else(|| wrong("a number from 1 to 1048576"))?,
+            "--count" => options.count = in_range(value, 1, 1 << 20).ok_or_else(|| wrong("a number from 1 to 1048576"))?,
             _ => return Err(format!("there is no flag {flag}; --help lists them")),
         }
     }
@@ -76,17 +101,18 @@ fn in_range(text: &str, least: i64, most: i64) -> Option<i64> {
     text.parse().ok().filter(|n| (least..=most).contains(n))
 }
 
-fn read(file: Option<&str>) -> Result<Rows, String> {
+fn read(file: Option<OsString>) -> Result<Rows, String> {
     match file {
         None => npy::read(DEFAULT_ROWS),
-        Some("-") => {
+        Some(file) if file == "-" => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
             npy::read_text(&text).map_err(|why| format!("standard input: {why}"))
         }
-        Some(path) => {
-            let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-            npy::read(&bytes).map_err(|why| format!("{path}: {why}"))
+        Some(file) => {
+            let name = file.display();
+            let bytes = std::fs::read(&file).map_err(|error| format!("{name}: {error}"))?;
+            npy::read(&bytes).map_err(|why| format!("{name}: {why}"))
         }
     }
 }
@@ -126,30 +152,31 @@ fn choose(rows: &Rows, options: &Options) -> Result<(Vec<Vec<i64>>, Vec<usize>),
     Ok((tokens, kept))
 }
 
-fn run() -> Result<(), String> {
+fn run() -> Result<(), Stop> {
     let mut out = io::stdout().lock();
-    let Some(options) = parse(std::env::args().skip(1))? else {
-        return out.write_all(HELP.as_bytes()).map_err(|error| error.to_string());
+    let Some(mut options) = parse(std::env::args_os().skip(1))? else {
+        return Ok(out.write_all(HELP.as_bytes())?);
     };
-    let mut rows = read(options.file.as_deref())?;
+    let mut rows = read(options.file.take())?;
     if options.temperature > 0.0 {
-        rows.logits.iter_mut().for_each(|x| *x /= options.temperature);
+        let level = Level::detect();
+        rows.logits.chunks_mut(rows.columns).for_each(|row| level.run(Divide { row, by: options.temperature }));
     }
     let (tokens, kept) = choose(&rows, &options).map_err(|error| error.to_string())?;
     for (row, (tokens, kept)) in tokens.iter().zip(kept).enumerate() {
         let tokens: Vec<String> = tokens.iter().map(i64::to_string).collect();
-        writeln!(out, "row {row}: {kept} of {} kept, chosen {}", rows.columns, tokens.join(" "))
-            .map_err(|error| error.to_string())?;
+        writeln!(out, "row {row}: {kept} of {} kept, chosen {}", rows.columns, tokens.join(" "))?;
     }
     Ok(())
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("sample: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    let sentence = match run() {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+        Err(Stop::Output(error)) => format!("cannot write the output: {error}"),
+        Err(Stop::Refused(sentence)) => sentence,
+    };
+    let _ = writeln!(io::stderr(), "sample: {sentence}");
+    ExitCode::FAILURE
 }

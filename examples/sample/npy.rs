@@ -69,15 +69,18 @@ pub fn read(bytes: &[u8]) -> Result<Rows, String> {
     Rows::new(rows, columns, logits)
 }
 
-/// The rows of a text: one a line, numbers apart by blanks or commas. Empty lines do not count.
+/// The rows of a text: one a line, numbers apart by blanks or commas. Lines without numbers do not count.
 pub fn read_text(text: &str) -> Result<Rows, String> {
     let (mut count, mut columns, mut logits) = (0, 0, Vec::new());
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    for line in text.lines() {
         let before = logits.len();
-        for word in line.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
+        for word in line.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()) {
             logits.push(word.parse().map_err(|_| format!("{word:?} is no number"))?);
         }
         let found = logits.len() - before;
+        if found == 0 {
+            continue;
+        }
         if count > 0 && found != columns {
             return Err(format!("row {count} has {found} numbers, the rows before {columns}"));
         }

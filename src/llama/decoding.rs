@@ -71,6 +71,8 @@ pub struct Decoding<'d, T = f32, K = f32> {
     count: &'d mut [usize],
     /// 1 for rows that have a prompt and have not ended.
     active: &'d mut [u8],
+    /// 1 for rows whose logits are those of the last step.
+    stepped: &'d mut [u8],
     /// `[batch][max_new]`
     generated: &'d mut [i32],
     sampling: Sampling<'d>,
@@ -112,6 +114,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
             position: space.take(slots.position),
             count: space.take(slots.count),
             active: space.take(slots.active),
+            stepped: space.take(slots.stepped),
             generated: space.take(slots.generated),
             sampling: Sampling::new(&space, slots.sampling),
             scratch,
@@ -126,7 +129,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     }
 
     fn clear(&mut self, row: usize) {
-        (self.pending[row], self.position[row], self.count[row], self.active[row]) = (0, 0, 0, 0);
+        (self.pending[row], self.position[row], self.count[row]) = (0, 0, 0);
+        (self.active[row], self.stepped[row]) = (0, 0);
     }
 
     fn check_row(&self, row: usize) -> Result<(), Error> {
@@ -279,7 +283,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         self.advance(host, |row, id| ids.set(row, id))
     }
 
-    /// Steps until every row has ended or `token` breaks. It gets every new token with its row, the end token too.
+    /// Steps until every row has ended or `token` breaks. It gets every new token with its row, the end token too; also those that the
+    /// step in which it breaks gave the rows behind.
     pub fn generate<P: ParallelFor>(
         &mut self,
         host: &Host<P>,
@@ -288,8 +293,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let mut flow = ControlFlow::Continue(());
         while flow.is_continue() && !self.finished() {
             self.advance(host, |row, id| {
-                if flow.is_continue() {
-                    flow = token(row, id);
+                if token(row, id).is_break() {
+                    flow = ControlFlow::Break(());
                 }
             })?;
         }
@@ -303,12 +308,14 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
             return Ok(());
         }
         let s = self.sizes;
+        self.stepped.fill(0);
         for row in 0..s.batch {
             self.embed(row, self.pending[row]);
         }
         self.layers(host, 0, s.batch, 1)?;
         self.head(host)?;
         self.sampling.choose(host, self.logits, self.count, self.active, self.scratch)?;
+        self.stepped.copy_from_slice(self.active);
         for row in 0..s.batch {
             if self.active[row] == 0 {
                 continue;
@@ -338,10 +345,12 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         (self.pending[row], self.position[row], self.active[row]) = (0, 0, 0);
     }
 
-    /// The logits of a row's last step: of a greedy row as the model gave them, of another as it drew from them, that is divided by
-    /// the temperature, and -inf where a `top_k` above 1024 cut.
+    /// The logits that a row's last token was chosen from: of a greedy row as the model gave them, of another as it drew from them,
+    /// that is divided by the temperature, and -inf where a `top_k` above 1024 cut. They stay until the next step or a new prompt; a row
+    /// that took no part in the last step, since it has ended or has no prompt, has none: [`Status::Invalid`].
     pub fn logits(&self, row: usize) -> Result<&[f32], Error> {
         self.check_row(row)?;
+        check::attribute("row", self.stepped[row] != 0, "a row that took part in the last step", row)?;
         Ok(&self.logits[row * self.sizes.vocab..][..self.sizes.vocab])
     }
 

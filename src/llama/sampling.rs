@@ -26,13 +26,14 @@ const OPERATION_K: i64 = 1024;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowSampling {
-    /// Divides the logits, or their distances from the largest where quotients would be beyond f32; 0 takes the largest logit, always. 1.
+    /// Divides the logits, or their distances from the largest where quotients would be beyond f32; 0 takes the largest logit, always.
+    /// Finite as f32. 1.
     pub temperature: f64,
     /// Draws among the k largest logits, of equal ones those of lower index; off for k <= 0. Any k. 0.
     pub top_k: i64,
     /// Draws among the smallest set whose probability reaches p; off outside (0,1). 1.
     pub top_p: f64,
-    /// Draws among the tokens with at least this fraction of the largest probability; off for m <= 0. 0.
+    /// Draws among the tokens with at least this fraction of the largest probability; off for m <= 0, the best one for m >= 1. 0.
     pub min_p: f64,
     /// What the draws follow from, together with the number of tokens of the row. 0.
     pub seed: u64,
@@ -125,7 +126,7 @@ impl<'d> Sampling<'d> {
     pub fn set(&mut self, row: usize, to: &RowSampling) -> Result<(), Error> {
         let temperature = to.temperature as f32;
         if !(to.temperature >= 0.0 && temperature.is_finite()) {
-            return Err(Error::invalid("temperature", "a finite number of at least 0", to.temperature));
+            return Err(Error::invalid("temperature", "a number of at least 0 that is finite as f32", to.temperature));
         }
         self.write(row, to);
         Ok(())
@@ -138,8 +139,14 @@ impl<'d> Sampling<'d> {
         self.cut[row] = if to.top_k > OPERATION_K && !greedy { to.top_k } else { 0 };
         // One candidate is all that a greedy row needs, where it stands beside others.
         self.top_k[row] = if greedy { 1 } else { i32::try_from(to.top_k).unwrap_or(0) };
-        self.top_p[row] = if to.top_p > 0.0 && to.top_p < 1.0 && !greedy { to.top_p as f32 } else { 1.0 };
-        self.min_p[row] = if greedy { 0.0 } else { to.min_p as f32 };
+        // A number between the limits must not be rounded to one of them, which has a meaning of its own.
+        let tiny = f32::from_bits(1);
+        self.top_p[row] = if to.top_p > 0.0 && to.top_p < 1.0 && !greedy { (to.top_p as f32).max(tiny) } else { 1.0 };
+        self.min_p[row] = match to.min_p {
+            _ if greedy => 0.0,
+            m if m < 1.0 => (m as f32).min(1.0f32.next_down()),
+            m => m as f32,
+        };
     }
 
     /// Chooses `chosen` for every row from `logits`, `[batch][vocab]`, which it overwrites. `counts` says how many tokens each row has,

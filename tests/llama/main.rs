@@ -9,4 +9,7 @@ mod models;
 
 mod accuracy;
 mod decoding;
+mod endings;
 mod model_files;
+mod runs;
+mod stages;

@@ -1,0 +1,72 @@
+//! What the stages of a row's sampling do.
+
+use crate::common::Random;
+use crate::models::Weights;
+use crate::runs::{CONFIG, GREEDY, decode, prompt, with_model};
+use tilekern::llama::{Decoding, DecodingConfig, HeadKind, RowSampling};
+use tilekern::{Host, Scratch, TensorMut};
+
+#[test]
+fn stages_do_what_their_names_say() {
+    let mut weights = Weights::tiny(21, true);
+    weights.vocab = 1500;
+    let mut random = Random(6);
+    weights.embedding = (0..1500 * 16).map(|_| random.unit()).collect();
+    with_model::<f32, _>(&weights.version_0(), HeadKind::Int8, |model| {
+        let host = Host::new();
+        let run = |sampling: RowSampling| decode::<_, _, f32>(&host, model, CONFIG, &[(vec![1, 2], sampling)]).remove(0);
+        let base = RowSampling { temperature: 1.3, seed: 3, ..Default::default() };
+        let (greedy, free) = (run(GREEDY), run(base));
+        assert_ne!(greedy, free);
+        assert_ne!(run(RowSampling { seed: 4, ..base }), free);
+        for one in [
+            RowSampling { top_k: 1, ..base },
+            RowSampling { top_p: 1e-9, ..base },
+            RowSampling { top_p: 1e-300, ..base },
+            RowSampling { min_p: 1.0, ..base },
+            RowSampling { temperature: 1e-60, ..base },
+            RowSampling { temperature: 1e-30, ..base },
+        ] {
+            assert_eq!(run(one), greedy, "{one:?}");
+        }
+        for off in [
+            RowSampling { top_k: 1500, ..base },
+            RowSampling { top_k: i64::MAX, ..base },
+            RowSampling { top_k: i64::MIN, ..base },
+            RowSampling { top_p: 0.0, ..base },
+            RowSampling { top_p: f64::NAN, ..base },
+            RowSampling { min_p: f64::NAN, ..base },
+        ] {
+            assert_eq!(run(off), free, "{off:?}");
+        }
+        // With more than the operation's 1024, the tokens are still among the k largest.
+        let config = DecodingConfig::new(2, 1, -1);
+        let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, model).unwrap());
+        let mut decoding = Decoding::<f32>::new(&host, &config, model, &mut memory).unwrap();
+        decoding.set_row(0, &RowSampling { temperature: 100.0, top_k: 1100, ..base }).unwrap();
+        prompt(&host, &mut decoding, &[vec![1, 2]]).unwrap();
+        let mut ids = [0];
+        decoding.step(&host, TensorMut::new([1], &mut ids).unwrap()).unwrap();
+        let logits = decoding.logits(0).unwrap();
+        assert_eq!(logits.iter().filter(|&&x| x > f32::NEG_INFINITY).count(), 1100);
+        assert!(logits[ids[0] as usize] > f32::NEG_INFINITY);
+    });
+}
+
+#[test]
+fn equals_are_all_as_likely_as_the_best() {
+    let mut weights = Weights::tiny(23, false);
+    weights.classifier = Some(vec![0.5; weights.vocab * 16]);
+    with_model::<f32, _>(&weights.version_0(), HeadKind::Int8, |model| {
+        let host = Host::new();
+        let run = |min_p| {
+            let sampling = RowSampling { min_p, ..Default::default() };
+            decode::<_, _, f32>(&host, model, CONFIG, &[(vec![1, 2], sampling)]).remove(0)
+        };
+        let free = run(0.0);
+        assert!(free.iter().any(|&id| id != free[0]));
+        // The nearest f32 of the last but one is 1, of which the operator takes the first of the best alone.
+        assert_eq!([run(0.99), run(1.0 - 1e-12)], [free.clone(), free.clone()]);
+        assert_eq!(run(1.0), vec![0; free.len()]);
+    });
+}
