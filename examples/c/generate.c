@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
   int32_t previous = prompt[count];
   while (tk_decoding_finished(decoding) == 0) {
     check(tk_decoding_step(&context, decoding, &id_tensor), "step");
-    if (id[0] == END) break;
+    if (id[0] == BEGIN || id[0] == END) break; /* a model ends with one of them */
     const char *text;
     size_t text_length;
     check(tk_model_token_text(model, previous, id[0], &text, &text_length), "text");

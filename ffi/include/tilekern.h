@@ -150,6 +150,7 @@ typedef struct tk_context {
   void *stream;
   /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks
   /// may run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
+  /// An exception or a longjmp out of it ends the process.
   void (*parallel_for)(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg);
   /// The first argument of parallel_for
   void *parallel_user;
@@ -449,7 +450,7 @@ typedef struct tk_exponential_args {
   double rate;
   /// 0
   int64_t seed;
-  /// 0: four words make a counter, so the next call takes one at least 4 higher.
+  /// 0: four words make a counter. Calls share no number where offsets are 4 * ceil(elements / 638976) apart.
   int64_t offset;
   /// T
   const struct tk_tensor *out;
@@ -506,7 +507,8 @@ typedef struct tk_multinomial_args {
   bool replacement;
   /// 0
   int64_t seed;
-  /// 0: four words make a counter, so the next call takes one at least 4 higher.
+  /// 0: four words make a counter. Calls share no number where offsets are 4 apart for each 638 976 elements of probs, or of
+  /// [N, num_samples up to a multiple of 128] where several are drawn with replacement: 4 * ceil(elements / 638976).
   int64_t offset;
   /// i64[N,num_samples], or [num_samples] for [C]
   const struct tk_tensor *out;
@@ -813,6 +815,9 @@ int32_t tk_decoding_replace_row(struct tk_context *context,
                                 struct tk_decoding *decoding,
                                 int64_t row,
                                 const struct tk_tensor *tokens);
+
+/// Ends a row: a text or a token to stop at was found, or nobody waits for it any more. It gives end_id from here on.
+int32_t tk_decoding_stop_row(struct tk_decoding *decoding, int64_t row);
 
 /// Takes all prompts away; the sampling of the rows stays.
 int32_t tk_decoding_reset(struct tk_decoding *decoding);

@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "tilekern.h"
 
@@ -107,8 +109,17 @@ inline void check(std::int32_t status, const tk_context *context = nullptr) {
 /// Memory that grows to what was asked for last, and is kept for the next call.
 class Workspace {
  public:
+  Workspace() = default;
+  Workspace(Workspace &&other) noexcept : memory_(std::move(other.memory_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Workspace &operator=(Workspace &&other) noexcept {
+    memory_ = std::move(other.memory_);
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
+  }
+
   /// At least `bytes`, aligned to 64.
   void *reserve(std::size_t bytes) {
+    if (bytes > SIZE_MAX - 63) throw std::bad_alloc();
     if (bytes > bytes_) {
       bytes_ = 0;
       memory_.reset(new unsigned char[bytes + 63]);
@@ -123,12 +134,14 @@ class Workspace {
   std::size_t bytes_ = 0;
 };
 
-/// Asks for the workspace, and runs in it.
+/// Asks for the workspace, and runs in it. A context's `parallel_for` must not throw.
 template <class Args>
 void run(std::int32_t (*query)(tk_context *, const Args *, std::size_t *),
          std::int32_t (*operation)(tk_context *, const Args *, void *, std::size_t), tk_context *context, const Args &args,
          Workspace &workspace) {
   std::size_t bytes = 0;
+  // A call that is refused before it knows the context leaves the sentence of another.
+  if (context != nullptr) context->message[0] = '\0';
   check(query(context, &args, &bytes), context);
   check(operation(context, &args, workspace.reserve(bytes), bytes), context);
 }

@@ -47,6 +47,7 @@ pub struct tk_context {
     stream: *mut c_void,
     /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks
     /// may run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
+    /// An exception or a longjmp out of it ends the process.
     parallel_for: Option<
         unsafe extern "C" fn(
             user: *mut c_void,

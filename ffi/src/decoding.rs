@@ -78,6 +78,7 @@ pub struct tk_decoding {
 /// A decoding of any dtypes.
 trait Rows {
     fn reset(&mut self);
+    fn stop_row(&mut self, row: usize) -> Result<(), Error>;
     fn set_row(&mut self, row: usize, sampling: &RowSampling) -> Result<(), Error>;
     fn replace_row(&mut self, host: &Host<Pool>, row: usize, tokens: Tensor<'_, i32>) -> Result<(), Error>;
     fn prompt(&mut self, host: &Host<Pool>, tokens: Tensor<'_, i32>, lengths: Tensor<'_, i32>) -> Result<(), Error>;
@@ -89,6 +90,9 @@ trait Rows {
 impl<T: Element, K: Element> Rows for Decoding<'static, T, K> {
     fn reset(&mut self) {
         Decoding::reset(self);
+    }
+    fn stop_row(&mut self, row: usize) -> Result<(), Error> {
+        Decoding::stop_row(self, row)
     }
     fn set_row(&mut self, row: usize, sampling: &RowSampling) -> Result<(), Error> {
         Decoding::set_row(self, row, sampling)
@@ -237,6 +241,13 @@ pub unsafe extern "C" fn tk_decoding_replace_row(
         |host| unsafe { rows_mut(decoding)?.replace_row(&host, row_number(row)?, tensor::read("tokens", tokens.as_ref())?) };
     // SAFETY: as promised by the caller.
     unsafe { enter(context, body) }
+}
+
+/// Ends a row: a text or a token to stop at was found, or nobody waits for it any more. It gives end_id from here on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tk_decoding_stop_row(decoding: *mut tk_decoding, row: i64) -> i32 {
+    // SAFETY: as promised by the caller; no context.
+    unsafe { enter(null_mut(), |_| rows_mut(decoding)?.stop_row(row_number(row)?)) }
 }
 
 /// Takes all prompts away; the sampling of the rows stays.

@@ -126,28 +126,28 @@ fn overlaps_itself(dims: &Dims) -> bool {
     false
 }
 
-/// Whether two tensors whose byte ranges meet are rows of one pitch with disjoint columns: slices of one buffer.
+/// Whether two tensors whose byte ranges meet are slices of one buffer: of rows of one pitch, say, with disjoint columns. There is a pitch
+/// that divides every larger one of both, and what they reach within it is disjoint.
 #[cold]
 fn are_slices(a: Location<'_>, b: Location<'_>) -> bool {
-    let outer = |t: Location<'_>| {
-        let d = t.dims();
-        let rank = d.rank();
-        let strides = (rank >= 2 && d.strides()[rank - 1] == 1).then(|| &d.strides()[..rank - 1]);
-        // In bytes, so that tensors of different dtypes compare.
-        let mut bytes = [0; crate::tensor::MAX_RANK];
-        for (to, from) in bytes.iter_mut().zip(strides?) {
-            *to = from.checked_mul(t.element_bytes())?;
+    /// The bytes that a tensor takes of each pitch, if it repeats with it.
+    fn reach(t: Location<'_>, pitch: usize) -> Option<usize> {
+        let mut end = t.element_bytes();
+        for (&n, &stride) in t.dims().shape().iter().zip(t.dims().strides()).filter(|(n, _)| **n > 1) {
+            match stride.checked_mul(t.element_bytes())? {
+                step if step < pitch => end += (n - 1) * step,
+                step if step % pitch == 0 => {}
+                _ => return None,
+            }
         }
-        Some((rank, bytes, d.shape()[rank - 1] * t.element_bytes()))
-    };
-    let (Some((rank, pitches, columns)), Some((other_rank, other_pitches, other_columns))) = (outer(a), outer(b)) else {
-        return false;
-    };
-    let pitch = pitches[rank - 2];
-    if rank != other_rank || pitches != other_pitches || pitch == 0 || pitches[..rank - 2].iter().any(|p| p % pitch != 0) {
-        return false;
+        Some(end)
     }
+    let in_rows = |t: Location<'_>| t.dims().last().0 == 1 || t.dims().strides().last() == Some(&1);
     let distance = b.bytes().start.wrapping_sub(a.bytes().start) as isize;
-    let offset = distance.rem_euclid(pitch as isize) as usize;
-    offset >= columns && offset + other_columns <= pitch
+    let apart_in = |pitch: usize| {
+        let offset = distance.rem_euclid(pitch as isize) as usize;
+        reach(a, pitch).zip(reach(b, pitch)).is_some_and(|(own, other)| offset >= own && offset + other <= pitch)
+    };
+    let pitches = a.dims().strides().iter().filter_map(|stride| stride.checked_mul(a.element_bytes()));
+    in_rows(a) && in_rows(b) && pitches.filter(|&pitch| pitch > 0 && pitch <= isize::MAX as usize).any(apart_in)
 }

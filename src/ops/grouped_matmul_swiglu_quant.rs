@@ -89,7 +89,7 @@ impl GroupedSizes {
 ///   `c = (16 hi + lo + bias) * x_scale`. `arithmetic` 2, `offset` and `output_offset` are refused.
 /// * Workspace: the rows of a chunk (at most 256) in the form of the dot instruction and their sums; for each worker a row of activations, 15 N
 ///   bytes, and 100 KiB, or where the weight is not packed 304 KiB and room for 16 panels. With i4 weights the two halves of the rows are
-///   brought into that form group by group, each rounded up to 64. The sums of a chunk are used while they are in the cache.
+///   brought into that form group by group, each with the whole of the 64s of K that it begins and ends in. The sums of a chunk are used while they are in the cache.
 /// * Errors: 161001 a tensor without data, i4 weights without bias; 161002 a shape or dtype that does not fit, an odd N, K > 65 536, an unknown
 ///   `weight_format`, `group_list_type` or `arithmetic`, `output_offset` with `fp16_rounding`, a foreign or damaged packed weight, overlapping tensors, and, found by a run before anything is written, a
 ///   `group_list` that decreases, is negative or goes beyond M.

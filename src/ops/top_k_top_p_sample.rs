@@ -110,8 +110,9 @@ pub(crate) struct Batch {
 ///
 /// `post_sample` says where the noise is from: [`Noise::Exponential`] for `QSample`; for `MultiNomial` exponential numbers of
 /// Philox4x32-10 (eps 0), drawn with the row's line of [`Noise::Seeds`] (element number j) or else with `generator` = (seed, offset),
-/// one pair for the batch (element number `b * V + j`), which is not advanced: the next call takes an offset 12 higher. With both, `q`
-/// wins; with neither there is no noise.
+/// one pair for the batch (element number `b * V + j`), which is not advanced: the next call takes an offset 12 higher, or
+/// `4 * ceil(B V / 638 976)` where that is more. A row of more than 638 976 takes 8 of its own line. With both, `q` wins; with neither there
+/// is no noise.
 ///
 /// * Shapes: `logits` `[B,V]`; `top_k`, `top_p`, `min_ps`, `logits_select_idx`, `row_status` `[B]` or `[B,1]`; `logits_top_kp_select`,
 ///   `logits_idx`, `logits_sort_masked` and exponential `q` `[B,V]`; `generator` `[2]`. B >= 1, 1 <= V <= 2^20.
@@ -123,8 +124,9 @@ pub(crate) struct Batch {
 ///   row where every entry is -inf or NaN, or every probability 0, has nothing to choose from: index 0, no entry kept, probabilities
 ///   0. `row_status` reports all this, and changes nothing by being absent.
 /// * `top_k_guess` changes no result and is not looked at.
-/// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where that takes no
-///   more than 256 KiB, so that the answer does not depend on strides, else of those whose rows are not contiguous.
+/// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where both take no
+///   more than 256 KiB (rows of up to 116 KiB in all), so that the answer does not depend on strides, else of those whose rows are not
+///   contiguous.
 /// * Errors: 161001 a tensor without data, one of `logits_idx` and `logits_sort_masked` without the other, `logits_select_idx`
 ///   missing without these two, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20, or an exponential `q` of
 ///   another shape than `logits`; 161002 any other shape, B or V of 0, a `q` of the other kind, `q` without a line, eps negative or

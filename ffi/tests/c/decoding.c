@@ -148,6 +148,18 @@ static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32
       CHECK(ids[0] == generated[i] && ids[1] == -1);
     }
     CHECK_STATUS(tk_decoding_replace_row(&context, decoding, BATCH, &again), 161002);
+
+    /* A row that is stopped: the end for it, and here for all. */
+    CHECK_STATUS(tk_decoding_replace_row(&context, decoding, 0, &again), 0);
+    CHECK_STATUS(tk_decoding_step(&context, decoding, &ids_tensor), 0);
+    CHECK_STATUS(tk_decoding_stop_row(decoding, BATCH), 161002);
+    CHECK_STATUS(tk_decoding_stop_row(decoding, -1), 161002);
+    CHECK_STATUS(tk_decoding_stop_row(NULL, 0), 161001);
+    CHECK_STATUS(tk_decoding_finished(decoding), 0);
+    CHECK_STATUS(tk_decoding_stop_row(decoding, 0), 0);
+    CHECK_STATUS(tk_decoding_finished(decoding), 1);
+    CHECK_STATUS(tk_decoding_output(&context, decoding, &generated_tensor, &generated_lengths), 0);
+    CHECK(lengths[0] == 1 && generated[0] == ids[0] && generated[1] == -1);
   }
   CHECK_STATUS(tk_decoding_reset(decoding), 0);
   CHECK_STATUS(tk_decoding_finished(decoding), 1);

@@ -54,5 +54,27 @@ int main() {
     CHECK(error.status() == TK_STATUS_INVALID);
     CHECK(std::string(error.what()) == "gamma: expected f32, found bf16 (161002)");
   }
+
+  // A sentence is that of the call, also where the call does not get to the context.
+  args.gamma = weights;
+  context.struct_size = 1;
+  try {
+    tilekern::run(tk_rms_norm_quant_workspace_size, tk_rms_norm_quant, &context, args, workspace);
+    CHECK(false);
+  } catch (const tilekern::Error &error) {
+    CHECK(std::string(error.what()) == tk_status_string(error.status()));
+  }
+  context.struct_size = sizeof(tk_context);
+
+  // A workspace that was moved from begins anew; what cannot be had is an exception.
+  tilekern::Workspace other = std::move(workspace);
+  CHECK(workspace.reserve(1) != nullptr && other.reserve(1) != nullptr && workspace.reserve(1) != other.reserve(1));
+  workspace = std::move(other);
+  CHECK(other.reserve(1) != nullptr);
+  try {
+    workspace.reserve(SIZE_MAX);
+    CHECK(false);
+  } catch (const std::bad_alloc &) {
+  }
   return 0;
 }

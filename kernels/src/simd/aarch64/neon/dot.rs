@@ -1,7 +1,7 @@
 //! The dot product of int8, by an instruction or by products of 16 bits.
 
 use super::{I, Token};
-use crate::simd::{Dot, Simd};
+use crate::simd::Dot;
 use core::arch::aarch64::*;
 use core::array::from_fn;
 
