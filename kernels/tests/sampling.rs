@@ -290,6 +290,52 @@ fn flat_rows_at_the_edges() {
     }
 }
 
+/// Noise that decides nothing, sums that never come to p, rows of few values, infinities.
+#[test]
+fn rows_that_leave_much_open() {
+    let mut random = Random(31);
+    let v = if rounds(2) == 1 { 20_480 } else { 81_920 };
+    let logits = |k, p| Stages { k, p, min_p: 0.0, is_logits: true };
+    let given = |k, p| Stages { is_logits: false, ..logits(k, p) };
+    let normal: Vec<f32> = (0..v).map(|_| (0..12).map(|_| random.unit()).sum()).collect();
+    let logarithms: Vec<f32> = normal.iter().map(|x| x - 12.0).collect();
+    let constant = vec![0.0f32; v];
+    let infinite: Vec<f32> = (0..v).map(|i| if i % 2 == 0 { f32::INFINITY } else { normal[i] }).collect();
+    let q: Vec<f32> = (0..v).map(|_| -random.unit().abs().ln()).collect();
+    let some: Vec<f32> = (0..v).map(|i| if i % 100 == 7 { 0.0 } else { q[i] }).collect();
+    let most: Vec<f32> = (0..v).map(|i| if i < v / 2 { f32::NAN } else { q[i] }).collect();
+    let [zeros, infinities, nan] = [0.0, f32::INFINITY, f32::NAN].map(|x| vec![x; v]);
+    let eps = |eps| (&q[..], eps);
+    let usual = eps(1e-8);
+    let cases: [(&str, &[f32], Stages, (&[f32], f32)); 14] = [
+        ("no noise", &normal, logits(0, 0.9), (&zeros, 0.0)),
+        ("some without noise", &normal, logits(0, 0.999), (&some, 0.0)),
+        ("all the noise", &normal, logits(0, 0.9), (&infinities, 0.0)),
+        ("no number as noise", &normal, logits(0, 0.9), (&nan, 0.0)),
+        ("half no number as noise", &normal, logits(0, 0.999), (&most, 0.0)),
+        ("an infinite eps", &normal, logits(0, 0.999), eps(f32::INFINITY)),
+        ("logarithms", &logarithms, given(0, 0.9), usual),
+        ("logarithms, no noise", &logarithms, given(0, 0.9), (&zeros, 0.0)),
+        ("a constant", &constant, logits(0, 0.999), usual),
+        ("a constant below p", &vec![0.5 / v as f32; v], given(0, 0.9), usual),
+        ("infinities, 1", &infinite, logits(1, 1.0), usual),
+        ("infinities, 50", &infinite, logits(50, 1.0), usual),
+        ("infinities, 1024", &infinite, logits(1024, 1.0), usual),
+        ("infinities, all", &infinite, logits(0, 0.9), usual),
+    ];
+    for (name, row, stages, (q, eps)) in cases {
+        let noise = Noise::Given { q, eps };
+        let mut expected = defined(row, &stages, &noise, 1, 0);
+        (expected.tokens, expected.probabilities) = (vec![9; v], to_bits(&vec![9.0; v]));
+        for level in levels() {
+            for room in [usize::MAX, 2048] {
+                let found = found(|row| level.run(row), row, stages, noise, [true, false], room);
+                assert!(found == expected, "{level:?} {name} room={room}");
+            }
+        }
+    }
+}
+
 /// Rows that no stage touches, the noise drawn: lists that ties fill, turns that end within a row.
 #[test]
 fn drawn_rows() {

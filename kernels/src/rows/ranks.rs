@@ -158,7 +158,7 @@ fn histogram<S: Simd, T: Element>(s: S, row: &[T], part: Part, scale: Scale) -> 
     )
 }
 
-/// The smallest noise of each range: of as many ranks as it counts, from `first` on.
+/// The smallest noise of each range: of as many ranks as it counts, from `first` on. NaN where there is nothing else.
 #[inline(never)]
 fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, counts: &[u32; BINS], first: usize) -> [f32; BINS] {
     let mut all = [1.0; BINS];
@@ -171,20 +171,19 @@ fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, counts: &[u32; BINS], first: us
         || {
             let mut rank = first;
             for (all, &n) in all.iter_mut().zip(counts) {
-                let (n, noise, mut least) = (n as usize, noise.from(rank), s.splat(f32::NEG_INFINITY));
+                let (n, noise) = (n as usize, noise.from(rank));
+                let (mut least, mut numbers) = (s.splat(f32::NEG_INFINITY), 0);
                 vectors(
                     n,
                     #[inline(always)]
                     |span| {
-                        let mut v = s.sub(s.splat(0.0), noise.at(s, span));
-                        if span.len < 16 {
-                            let inside = s.gt_i32(s.splat_i32(span.len as i32), lanes(s));
-                            v = s.select(inside, v, s.splat(f32::NEG_INFINITY));
-                        }
-                        least = s.max(v, least);
+                        let v = s.sub(s.splat(0.0), noise.at(s, span));
+                        let inside = s.gt_i32(s.splat_i32(span.len as i32), lanes(s));
+                        numbers |= s.mask_bits(s.eq(v, v)) & s.mask_bits(inside);
+                        least = s.max(s.select(inside, v, s.splat(f32::NEG_INFINITY)), least);
                     },
                 );
-                *all = 0.0 - s.reduce_max(least);
+                *all = if numbers == 0 { f32::NAN } else { 0.0 - s.reduce_max(least) };
                 rank += n;
             }
         },
@@ -326,7 +325,8 @@ impl<T: Element> Ranks<'_, T> {
         let mut rank = first;
         for bin in 0..BINS {
             let floor = if self.score > floor { self.score } else { floor };
-            if counts[bin] > 0 && limits[bin].1 >= floor {
+            // Whoever has no more than the leader comes behind it; a later limit may still stand for somebody in this range.
+            if counts[bin] > 0 && limits[bin].1 > self.score && limits[bin].1 >= floor {
                 let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };
                 let range = Part { kept: part.above(low), most: scale.largest(bin).min(part.most) };
                 self.part(s, range, counts[bin] as usize, rank, depth + 1, list);
@@ -354,6 +354,8 @@ impl<T: Element> Ranks<'_, T> {
         let no_nan = |x: f32, otherwise: f32| if x.is_nan() { otherwise } else { x };
         array::from_fn(|bin| match counts[bin] {
             0 => (f32::NEG_INFINITY, f32::NEG_INFINITY),
+            // A NaN never wins.
+            _ if noise[bin].is_nan() => (f32::NEG_INFINITY, f32::NEG_INFINITY),
             _ => (no_nan(lows[bin] / noise[bin], f32::NEG_INFINITY), no_nan(highs[bin] / noise[bin], f32::INFINITY)),
         })
     }

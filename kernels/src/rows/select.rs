@@ -177,6 +177,10 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
         }
         least = next_above(list.cut(s, n, k));
         n = k;
+        // Infinities count for no more than the largest number: those that come later are behind all of the list.
+        if least == f32::INFINITY {
+            break;
+        }
     }
     first_sorted(s, list, n, k);
 }

@@ -120,6 +120,8 @@ struct Seen {
     complete: bool,
     /// About the sum of the probabilities in the window.
     whole: f32,
+    /// The least element of the window, if it has one.
+    bottom: f32,
 }
 
 /// One pass over the row with the window from `least` to `most`.
@@ -133,7 +135,7 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
             let (most, lowest) = (s.splat(most), s.splat(f32::NEG_INFINITY));
             let (least, room) = (least, list.values.len() / 2);
             let mut above = Total::new(s);
-            let mut top = lowest;
+            let (mut top, mut bottom) = (lowest, lowest);
             let (mut n, mut fits, mut whole) = (0, true, s.splat(0.0));
             vectors(
                 row.len(),
@@ -146,6 +148,7 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
                     top = s.max(s.select(higher, lowest, v), top);
                     let m = s.differ(Above::from(least).mask(s, v, len), higher);
                     whole = s.add(whole, s.select(m, pr, s.splat(0.0)));
+                    bottom = s.max(bottom, s.select(m, s.sub(s.splat(0.0), v), lowest));
                     if n + 16 <= room {
                         n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32(at as i32)));
                     } else {
@@ -153,7 +156,14 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
                     }
                 },
             );
-            Seen { above: above.get(s), top: s.reduce_max(top), listed: n, complete: fits, whole: s.reduce_add(whole) }
+            Seen {
+                above: above.get(s),
+                top: s.reduce_max(top),
+                listed: n,
+                complete: fits,
+                whole: s.reduce_add(whole),
+                bottom: 0.0 - s.reduce_max(bottom),
+            }
         },
     )
 }
@@ -217,7 +227,7 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
     let (mut low, mut high) = (f32::NEG_INFINITY, f32::MAX);
     let (mut least, mut most) = guess(s, row, &asked, list);
     loop {
-        let Seen { above, top, listed, complete, whole } = look(s, row, weights, least, most, list);
+        let Seen { above, top, listed, complete, whole, bottom } = look(s, row, weights, least, most, list);
         let before = before + above;
         let pr = bounded(weights.of_one(s, top));
         if !end.stays(before + u128::from(mass(pr)), pr) {
@@ -238,12 +248,13 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             let run = Above::from(top).count(s, row) - Above::from(next_above(top)).count(s, row);
             run_end(run, before, pr, end).map(|ties| Above { value: top, ties })
         } else {
-            // What is listed tells where in the window to look; if it says nothing new, from the largest on half as many numbers.
+            // What is listed tells where in the window to look, not below its least element; if it says nothing new, from the largest on half
+            // as many numbers.
             let old = (least, most);
             let half = list.values.len() / 2;
             let (values, e) = list.values.split_at_mut(half);
             (least, most) = asked.quantiles(s, &values[..listed], &mut e[..listed], 0.4);
-            (least, most) = (least.max(old.0).min(high), most.min(high));
+            (least, most) = (least.max(old.0).max(bottom).min(high), most.min(high).max(bottom));
             if (least, most) == old {
                 least = next_above(between(least, high)).min(high);
             }
