@@ -120,19 +120,21 @@ fn reach<S: Simd, T: Element>(
     Some(Reached { value: ascending_to_value(found ^ i32::MIN), before, equals })
 }
 
-/// How many elements `holds` of.
+/// How many elements are `value`, and how many are above it.
 #[inline(always)]
-fn count<S: Simd, T: Element>(s: S, row: &[T], mut holds: impl FnMut(S::F32) -> S::Mask) -> usize {
-    let mut n = 0;
+fn count<S: Simd, T: Element>(s: S, row: &[T], value: f32) -> (usize, usize) {
+    let (value, mut equals, mut above) = (s.splat(value), 0, 0);
     vectors(
         row.len(),
         #[inline(always)]
         |span| {
-            let hits = s.mask_bits(holds(ordered(s, span.load(s, row, T::NEG_INFINITY))));
-            n += (u32::from(hits) & ((1 << span.len) - 1)).count_ones() as usize;
+            let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+            let hits = |mask| (u32::from(s.mask_bits(mask)) & ((1 << span.len) - 1)).count_ones() as usize;
+            equals += hits(s.eq(value, v));
+            above += hits(s.lt(value, v));
         },
     );
-    n
+    (equals, above)
 }
 
 /// The k-th largest value.
@@ -141,14 +143,13 @@ fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], folded: &
     s.vectorize(
         #[inline(always)]
         || {
+            // At least k elements reach it; where fewer are above, it is the k-th, and that many equals need no digits.
             let floor = bound(s, maxima, k, folded);
-            let below = row.len()
-                - count(
-                    s,
-                    row,
-                    #[inline(always)]
-                    |v| s.le(s.splat(floor), v),
-                );
+            let (equals, above) = count(s, row, floor);
+            if above < k {
+                return floor;
+            }
+            let below = row.len() - equals - above;
             let rank = (row.len() - k) as u64;
             let reached = reach(
                 s,
@@ -240,27 +241,36 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
             let floor = if spare > 0.0 { (f64::from(max) + libm::log(spare) - 1e-3) as f32 } else { f32::NEG_INFINITY };
             // Nor has anything below what top-k left.
             let floor = if floor < least { least } else { floor };
-            let mut low = Total::new(s);
+            let (mut low, mut others) = (Total::new(s), 0);
             vectors(
                 row.len(),
                 #[inline(always)]
                 |span| {
                     let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
                     // Behind a tail: exp(-inf) = 0.
-                    low.add(s, s.select(s.lt(v, s.splat(floor)), share.of(s, v), s.splat(0.0)));
+                    let below = s.lt(v, s.splat(floor));
+                    low.add(s, s.select(below, share.of(s, v), s.splat(0.0)));
+                    others |= s.mask_bits(s.differ(below, s.lt(v, s.splat(max)))) & (u32::MAX >> (32 - span.len)) as u16;
                 },
             );
-            let reached = reach(
-                s,
-                row,
-                floor,
-                // Shares add up to about 1.
-                low.get(s) as u64,
-                #[inline(always)]
-                |v| share.lanes(s, v).map(mass),
-                #[inline(always)]
-                |mass| is_above(mass, t),
-            );
+            // Shares add up to about 1.
+            let before = low.get(s) as u64;
+            let enough = |mass| is_above(mass, t);
+            let reached = if others == 0 {
+                // From the floor on there is but one value, and no digit to look for.
+                let equals = count(s, row, max).0 as u64 * mass(share.lanes(s, s.splat(max))[0]);
+                enough(before + equals).then_some(Reached { value: max, before, equals })
+            } else {
+                reach(
+                    s,
+                    row,
+                    floor,
+                    before,
+                    #[inline(always)]
+                    |v| share.lanes(s, v).map(mass),
+                    enough,
+                )
+            };
             let Some(Reached { value, before, equals }) = reached else { return last(s, row, max) };
             let each = mass(share.lanes(s, s.splat(value))[0]);
             // Equals up to the first whose running sum is above t.
@@ -277,13 +287,7 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
 /// The last of the largest.
 #[inline(always)]
 fn last<S: Simd, T: Element>(s: S, row: &[T], max: f32) -> Kept {
-    let equals = count(
-        s,
-        row,
-        #[inline(always)]
-        |v| s.eq(v, s.splat(max)),
-    );
-    Kept { value: max, skip: equals - 1 }
+    Kept { value: max, skip: count(s, row, max).0 - 1 }
 }
 
 impl<T: Element> Kernel for ApplyTopKTopP<'_, T> {
