@@ -97,6 +97,40 @@ fn keys_and_values_may_share_one_buffer() {
     assert_eq!(memory, [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
+/// Wherever the two lie in the rows of one buffer: neither order nor rank decides whether they are apart, elements do.
+#[test]
+fn keys_and_values_share_a_buffer_in_every_order() {
+    let [b, kv, t, d] = [2usize, 3, 2, 4];
+    let key: Vec<f32> = (0..b * kv * t * d).map(|i| i as f32 + 1.0).collect();
+    let value: Vec<f32> = key.iter().map(|x| -x).collect();
+    // The strides of [B,KV,T,D], and from keys to values: in [B,T,2,KV,D], [B,T,KV,2,D], [B,2,T,KV,D], [2,B,KV,T,D].
+    let orders = [
+        ([t * 2 * kv * d, d, 2 * kv * d, 1], kv * d),
+        ([t * kv * 2 * d, 2 * d, kv * 2 * d, 1], d),
+        ([2 * t * kv * d, d, kv * d, 1], t * kv * d),
+        ([kv * t * d, t * d, d, 1], b * kv * t * d),
+    ];
+    for (strides, apart) in orders {
+        let mut memory = vec![0.0f32; 2 * key.len()];
+        let first = memory.as_mut_ptr();
+        let dims = tilekern::Dims::strided(&[b, kv, t, d], &strides).unwrap();
+        let store = |apart| {
+            // SAFETY: as far as the call runs, the two caches have no element in common, and `memory` is not used otherwise.
+            let (keys, values) = unsafe { (TensorMut::from_raw(dims, first), TensorMut::from_raw(dims, first.add(apart))) };
+            let input = |x| Tensor::new([b, kv, t, d], x).unwrap();
+            run(&Host::new(), StoreKvCache::new(input(&key), input(&value), Tensor::new([b], &[0, 0]).unwrap(), keys, values))
+        };
+        for wrong in [0, 1, apart - 1] {
+            assert_eq!(store(wrong).unwrap_err().argument(), "key_cache", "{strides:?} {wrong}");
+        }
+        store(apart).unwrap();
+        for (i, &x) in key.iter().enumerate() {
+            let at = i / (kv * t * d) * strides[0] + i / (t * d) % kv * strides[1] + i / d % t * strides[2] + i % d;
+            assert_eq!((memory[at], memory[at + apart]), (x, -x), "{strides:?} {i}");
+        }
+    }
+}
+
 #[test]
 fn no_rows_write_nothing() {
     let call = StoreKvCache::<_, f16>::new(

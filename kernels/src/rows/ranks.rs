@@ -325,7 +325,7 @@ impl<T: Element> Ranks<'_, T> {
         let mut rank = first;
         for bin in 0..BINS {
             let floor = if self.score > floor { self.score } else { floor };
-            // Whoever has no more than the leader comes behind it; a later limit may still stand for somebody in this range.
+            // The leader stands before the range, and has to be beaten; the floor is what somebody will have, perhaps in here.
             if counts[bin] > 0 && limits[bin].1 > self.score && limits[bin].1 >= floor {
                 let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };
                 let range = Part { kept: part.above(low), most: scale.largest(bin).min(part.most) };
