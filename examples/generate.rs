@@ -2,11 +2,14 @@
 //!
 //! `cargo run --release --example generate -- --prompt "In the beginning"`, and `--help` for the rest.
 
+mod stop;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
+use stop::Stop;
 use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};
 use tilekern::{Host, Isa, ParallelFor, Rayon, Serial, Tensor, TensorMut};
 
@@ -35,20 +38,6 @@ static DEFAULT_MODEL: &[u8] = include_bytes!("../assets/default.tkm");
 
 const BEGIN: i32 = 1;
 const END: i32 = 2;
-
-/// Why the program ends early.
-enum Stop {
-    /// A wrong flag or file, in one sentence.
-    Refused(String),
-    /// Nobody reads the output any more, or it cannot be written.
-    Output(io::Error),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Output(error)
-    }
-}
 
 impl From<tilekern::Error> for Stop {
     fn from(error: tilekern::Error) -> Stop {
@@ -370,12 +359,5 @@ fn run() -> Result<(), Stop> {
 }
 
 fn main() -> ExitCode {
-    let (sentence, code) = match run() {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-        Err(Stop::Output(error)) => (format!("cannot write the output: {error}"), 1),
-        Err(Stop::Refused(sentence)) => (sentence, 2),
-    };
-    let _ = writeln!(io::stderr(), "generate: {sentence}");
-    ExitCode::from(code)
+    stop::exit("generate", 2, run())
 }

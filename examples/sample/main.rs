@@ -3,11 +3,14 @@
 //! `cargo run --release --example sample -- --top-k 50 --top-p 0.9 --count 5`, and `--help` for the rest.
 
 mod npy;
+#[path = "../stop/mod.rs"]
+mod stop;
 
 use npy::Rows;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use stop::Stop;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::rows::Divide;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
@@ -33,20 +36,6 @@ Prints for each row how many tokens the filters kept, and the tokens chosen.
 
 /// The rows that are used without a file.
 static DEFAULT_ROWS: &[u8] = include_bytes!("../../assets/logits.npy");
-
-/// Why the program ends early.
-enum Stop {
-    /// A wrong flag or file, in one sentence.
-    Refused(String),
-    /// Nobody reads the output any more, or it cannot be written.
-    Output(io::Error),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Output(error)
-    }
-}
 
 impl From<String> for Stop {
     fn from(sentence: String) -> Stop {
@@ -171,12 +160,5 @@ fn run() -> Result<(), Stop> {
 }
 
 fn main() -> ExitCode {
-    let sentence = match run() {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-        Err(Stop::Output(error)) => format!("cannot write the output: {error}"),
-        Err(Stop::Refused(sentence)) => sentence,
-    };
-    let _ = writeln!(io::stderr(), "sample: {sentence}");
-    ExitCode::FAILURE
+    stop::exit("sample", 1, run())
 }

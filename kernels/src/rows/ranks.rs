@@ -324,7 +324,6 @@ impl<T: Element> Ranks<'_, T> {
         let floor = limits.iter().fold(self.score, |floor, limit| if limit.0 > floor { limit.0 } else { floor });
         let mut rank = first;
         for bin in 0..BINS {
-            let floor = if self.score > floor { self.score } else { floor };
             // The leader stands before the range, and has to be beaten; the floor is what somebody will have, perhaps in here.
             if counts[bin] > 0 && limits[bin].1 > self.score && limits[bin].1 >= floor {
                 let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };

@@ -254,7 +254,7 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             let half = list.values.len() / 2;
             let (values, e) = list.values.split_at_mut(half);
             (least, most) = asked.quantiles(s, &values[..listed], &mut e[..listed], 0.4);
-            (least, most) = (least.max(old.0).max(bottom).min(high), most.min(high).max(bottom));
+            (least, most) = (least.max(bottom).min(high), most.min(high).max(bottom));
             if (least, most) == old {
                 least = next_above(between(least, high)).min(high);
             }
