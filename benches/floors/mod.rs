@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tilekern::Isa;
 use tilekern::kernels::dispatch::{Kernel, Level};
-use tilekern::kernels::simd::{Dot, TileUnit};
+use tilekern::kernels::simd::Dot;
 
 /// A loop of `vpmaddwd` and `vpaddd`, twelve chains.
 #[cfg(target_arch = "x86_64")]
@@ -37,19 +37,23 @@ impl Kernel for Bare {
     fn run<S: Dot>(self, s: S) -> usize {
         let (quad, w) = (s.splat_quad(&s.pack_quad(black_box([1; 4]))), s.weights(&black_box([1; 64])));
         #[cfg(target_arch = "x86_64")]
-        if let Some(unit) = s.tile_unit() {
-            unit.configure(32);
-            // SAFETY: the unit is proved and configured; registers and tiles are all that is touched.
+        if s.tile_unit().is_some() {
+            // Palette 1, eight tiles of 16 rows of 64 bytes.
+            let mut config = [0_u8; 64];
+            config[0] = 1;
+            (config[16..32].iter_mut().step_by(2)).for_each(|bytes| *bytes = 64);
+            config[48..56].fill(16);
+            // SAFETY: the unit is proved; 64 bytes are read, and registers and tiles are all else that is touched.
             unsafe {
                 std::arch::asm!(
+                    "ldtilecfg [{config}]",
                     "tilezero tmm4; tilezero tmm5; tilezero tmm6; tilezero tmm7",
                     "2: tdpbssd tmm0, tmm4, tmm6; tdpbssd tmm1, tmm4, tmm7; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
-                    "dec {n}", "jnz 2b", n = inout(reg) self.steps => _,
+                    "dec {n}", "jnz 2b", "tilerelease", n = inout(reg) self.steps => _, config = in(reg) &config,
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(nomem, nostack)
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(readonly, nostack)
                 );
             }
-            unit.release();
             return self.steps * 4 * 2 * 16 * 16 * 64;
         }
         #[cfg(target_arch = "x86_64")]

@@ -28,8 +28,12 @@ pub trait Element: Copy + PartialEq + Default + Pod + AsPrimitive<f32> + Send + 
     /// Writes 16 numbers.
     fn store<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]);
     /// The same by [`Simd::store_past`], for numbers of which 16 are a cache line.
+    ///
+    /// # Safety
+    ///
+    /// As there.
     #[inline(always)]
-    fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]) {
+    unsafe fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]) {
         Self::store(s, v, a);
     }
     /// The nearest number of this type.
@@ -69,8 +73,9 @@ impl Element for f32 {
         s.store(v, a);
     }
     #[inline(always)]
-    fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [f32; 16]) {
-        s.store_past(v, a);
+    unsafe fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [f32; 16]) {
+        // SAFETY: the caller's promise.
+        unsafe { s.store_past(v, a) }
     }
     #[inline(always)]
     fn narrow(x: f32) -> f32 {

@@ -113,6 +113,10 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
 
     fn run_mut(&self, call: &mut QuantMatmul<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check(true)?;
+        // Nothing to write: what the weights hold is not looked at.
+        if d.m == 0 {
+            return plan(self.pool.workers(), d, call.weight_format)?.0.carve(scratch).map(drop);
+        }
         let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight())?;
         self.quant_matmul(call, d, weight, scratch)
     }
@@ -265,7 +269,11 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
                 if let (Some(to), Some(sums)) = (whole, sums.first_chunk::<WIDE>()) {
                     for v in 0..WIDE {
                         let value = lanes.scaled(s, v, x, &sums[v]);
-                        if past { T::store_past(s, value, &mut to[v]) } else { T::store(s, value, &mut to[v]) }
+                        match past {
+                            // SAFETY: a fence ends the kernel.
+                            true => unsafe { T::store_past(s, value, &mut to[v]) },
+                            false => T::store(s, value, &mut to[v]),
+                        }
                     }
                     continue;
                 }

@@ -73,38 +73,48 @@ pub struct TileBlock<'a> {
 
 /// A unit that multiplies whole tiles: up to 32 rows by two panels at once.
 pub trait TileUnit: Copy {
-    /// To be called before [`TileUnit::multiply`] with blocks of that many rows, at most 32.
-    fn configure(self, rows: usize);
+    /// The unit in use, given back when dropped.
+    type Tiles: Tiles;
+
+    /// Takes the unit.
+    ///
+    /// # Safety
+    ///
+    /// While the tiles live, nothing else on this thread takes the unit.
+    unsafe fn tiles(self) -> Self::Tiles;
+}
+
+/// The tiles of a [`TileUnit`].
+pub trait Tiles {
     /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
     fn multiply<const NV: usize>(
-        self,
+        &mut self,
         block: TileBlock<'_>,
         w: [&[[i8; 64]]; NV],
         ahead: [&[[i8; 64]]; NV],
         to: &mut [[i32; 16]],
         pitch: usize,
     );
-    /// To be called after the last block.
-    fn release(self);
 }
 
 /// No unit.
 impl TileUnit for core::convert::Infallible {
-    fn configure(self, _rows: usize) {
+    type Tiles = Self;
+    unsafe fn tiles(self) -> Self {
         match self {}
     }
+}
+
+impl Tiles for core::convert::Infallible {
     fn multiply<const NV: usize>(
-        self,
+        &mut self,
         _block: TileBlock<'_>,
         _w: [&[[i8; 64]]; NV],
         _ahead: [&[[i8; 64]]; NV],
         _to: &mut [[i32; 16]],
         _pitch: usize,
     ) {
-        match self {}
-    }
-    fn release(self) {
-        match self {}
+        match *self {}
     }
 }
 

@@ -15,7 +15,7 @@
 //!   without the features of its caller and passes vectors through memory.
 
 mod dot;
-pub use dot::{Dot, TileBlock, TileUnit};
+pub use dot::{Dot, TileBlock, TileUnit, Tiles};
 use dot::{even_odd, widen};
 
 mod half_bits;
@@ -60,10 +60,13 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn load(self, a: &[f32; 16]) -> Self::F32;
     /// Writes 16 `f32`.
     fn store(self, v: Self::F32, a: &mut [f32; 16]);
-    /// Writes 16 `f32` past the caches, if they are a cache line, where there is such a way. [`Simd::fence`] comes before anything else
-    /// reads or writes them.
+    /// Writes 16 `f32` past the caches, if they are a cache line, where there is such a way.
+    ///
+    /// # Safety
+    ///
+    /// [`Simd::fence`] comes before anything else reads or writes them.
     #[inline(always)]
-    fn store_past(self, v: Self::F32, a: &mut [f32; 16]) {
+    unsafe fn store_past(self, v: Self::F32, a: &mut [f32; 16]) {
         self.store(v, a);
     }
     /// Ends writing past the caches.

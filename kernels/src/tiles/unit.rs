@@ -4,7 +4,7 @@
 //! share of the next pair, so that reading goes on while they compute.
 
 use super::matmul::{Finished, Matmul, PARKED};
-use crate::simd::TileUnit;
+use crate::simd::{TileUnit, Tiles};
 use core::ops::Range;
 
 /// Rows of a block on a unit for tiles.
@@ -21,7 +21,7 @@ impl Matmul<'_> {
     /// On the unit for tiles: groups of panels, so many that their sums just have room, and in a group pairs of them by blocks of rows.
     #[inline(always)]
     pub(super) fn on_unit<U: TileUnit>(mut self, unit: U) {
-        let (mut configured, rows) = (0, self.x.rows().min(PARKED / 2));
+        let rows = self.x.rows().min(PARKED / 2);
         // An even number, so that only the last panel can be one without another. The fewer the rows, the longer the runs in which their
         // sums go out.
         let width = PARKED / rows.next_power_of_two();
@@ -29,29 +29,24 @@ impl Matmul<'_> {
             let panels = panel..self.panels.end.min(panel + width);
             for first in (0..self.x.rows()).step_by(rows) {
                 let chunk = first..self.x.rows().min(first + rows);
+                // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
+                let mut tiles = unsafe { unit.tiles() };
                 for pair in panels.clone().step_by(2) {
                     match panels.end - pair {
-                        1 => self.unit_panels::<U, 1>(unit, pair, &panels, chunk.clone(), &mut configured),
-                        _ => self.unit_panels::<U, 2>(unit, pair, &panels, chunk.clone(), &mut configured),
+                        1 => self.unit_panels::<_, 1>(&mut tiles, pair, &panels, chunk.clone()),
+                        _ => self.unit_panels::<_, 2>(&mut tiles, pair, &panels, chunk.clone()),
                     }
                 }
+                drop(tiles);
                 let sums = &bytemuck::cast_slice(&self.words[..PARKED * 8])[..chunk.len() * panels.len()];
                 (self.sink)(Finished { rows: chunk, panels: panels.clone(), sums });
             }
         }
-        unit.release();
     }
 
     /// Some rows over NV panels of a group, the weights behind them asked for by all blocks of rows in equal shares.
     #[inline(always)]
-    fn unit_panels<U: TileUnit, const NV: usize>(
-        &mut self,
-        unit: U,
-        panel: usize,
-        group: &Range<usize>,
-        rows: Range<usize>,
-        configured: &mut usize,
-    ) {
+    fn unit_panels<U: Tiles, const NV: usize>(&mut self, tiles: &mut U, panel: usize, group: &Range<usize>, rows: Range<usize>) {
         let (x, parked) = (self.x, bytemuck::cast_slice_mut(&mut self.words[..PARKED * 8]));
         let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);
         for v in 0..NV {
@@ -64,12 +59,9 @@ impl Matmul<'_> {
         let blocks = x.rows().div_ceil(UNIT_ROWS);
         for row in rows.clone().step_by(UNIT_ROWS) {
             let (i, block) = (row / UNIT_ROWS, x.block(row..rows.end.min(row + UNIT_ROWS)));
-            if core::mem::replace(configured, block.rows) != block.rows {
-                unit.configure(block.rows);
-            }
             let ahead = next.map(|next| &next[next.len() * i / blocks..next.len() * (i + 1) / blocks]);
             let at = (row - rows.start) * group.len() + panel - group.start;
-            unit.multiply(block, w, ahead, &mut parked[at..], group.len());
+            tiles.multiply(block, w, ahead, &mut parked[at..], group.len());
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::{Random, levels};
 use crate::lanes::{ROUNDS, compare, get_i32, int, lanes};
 use tilekern_kernels::dispatch::Kernel;
-use tilekern_kernels::simd::{Dot, TileBlock, TileUnit};
+use tilekern_kernels::simd::{Dot, TileBlock, TileUnit, Tiles};
 
 struct Integers<'a>(&'a [[i32; 16]; 2]);
 
@@ -234,17 +234,20 @@ struct Tiled<'a> {
 impl Kernel for Tiled<'_> {
     type Output = Option<[Vec<[i32; 16]>; 2]>;
 
-    /// Two panels at once, a place left free behind them, then one; `None` without a unit.
+    /// Two panels at once, a place left free behind them, then one, its first row apart; `None` without a unit.
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Self::Output {
         let Tiled { x, rows, steps, w } = self;
         let (mut two, mut one) = (vec![[7; 16]; 96], vec![[7; 16]; 32]);
         let unit = s.tile_unit()?;
         let block = TileBlock { x, pitch: 17, rows, steps };
-        unit.configure(rows);
-        unit.multiply(block, [&w[0], &w[1]], [&w[1], &[]], &mut two, 3);
-        unit.multiply(block, [&w[1]], [&[]], &mut one, 1);
-        unit.release();
+        // SAFETY: nothing else here takes the unit.
+        let mut tiles = unsafe { unit.tiles() };
+        tiles.multiply(block, [&w[0], &w[1]], [&w[1], &[]], &mut two, 3);
+        tiles.multiply(TileBlock { rows: 1, ..block }, [&w[1]], [&[]], &mut one, 1);
+        if rows > 1 {
+            tiles.multiply(TileBlock { x: &x[17..], rows: rows - 1, ..block }, [&w[1]], [&[]], &mut one[1..], 1);
+        }
         Some([two, one])
     }
 }

@@ -134,7 +134,8 @@ impl Kernel for Past<'_> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
-        s.store_past(s.load(self.0), self.1.0[self.2..].first_chunk_mut().unwrap());
+        // SAFETY: the fence follows.
+        unsafe { s.store_past(s.load(self.0), self.1.0[self.2..].first_chunk_mut().unwrap()) };
         s.fence();
     }
 }

@@ -3,8 +3,9 @@
 //! A panel of 16 columns, `[k / 4][16][4]`, is a stack of the unit's weight tiles: 16 quads of k are 1 KiB. `tdpbssd` multiplies signed by
 //! signed bytes, exactly. Nothing promises that tiles survive between two `asm!` blocks, so the loop over K lies inside one.
 
-use crate::simd::{TileBlock, TileUnit};
+use crate::simd::{TileBlock, TileUnit, Tiles};
 use core::arch::asm;
+use core::marker::PhantomData;
 
 /// Proves AMX-TILE and AMX-INT8, and the permission of the operating system.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +64,8 @@ macro_rules! multiply {
     ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
         let lines = $ahead[0].len().div_ceil($block.steps);
-        // SAFETY: the token proves the unit and `multiply` the sizes: 64 bytes of each row and 1 KiB of each panel for every step are
-        // read, 16 sums for each row and panel written. A request for a line touches no memory.
+        // SAFETY: `self` proves the unit, set up for the rows of the block, and `multiply` the sizes: 64 bytes of each row and 1 KiB of
+        // each panel for every step are read, 16 sums for each row and panel written. A request for a line touches no memory.
         unsafe {
             asm!(
                 $zero,
@@ -108,19 +109,45 @@ macro_rules! multiply {
 }
 
 impl TileUnit for Amx {
+    type Tiles = Configured;
+
     #[inline(always)]
-    fn configure(self, rows: usize) {
+    unsafe fn tiles(self) -> Configured {
+        Configured { rows: 0, thread: PhantomData }
+    }
+}
+
+/// The tiles of this thread, set up for blocks of `rows`; 0 where they are not yet.
+pub struct Configured {
+    rows: usize,
+    thread: PhantomData<*mut ()>,
+}
+
+impl Configured {
+    #[inline(always)]
+    fn configure(&mut self, rows: usize) {
         let (upper, lower) = (rows.min(16) as u8, rows.saturating_sub(16).max(1) as u8);
         let mut config = Config { palette: 1, start_row: 0, reserved: [0; 14], column_bytes: [0; 16], rows: [0; 16] };
         config.column_bytes[..8].fill(64);
         config.rows[..8].copy_from_slice(&[upper, upper, lower, lower, upper, lower, 16, 16]);
-        // SAFETY: the token proves the unit; the instruction reads 64 bytes.
+        // SAFETY: `self` proves the unit; the instruction reads 64 bytes.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &config, options(nostack, readonly, preserves_flags)) };
+        self.rows = rows;
     }
+}
 
+impl Drop for Configured {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: `self` proves the unit, of which nobody else on this thread has tiles.
+        unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
+    }
+}
+
+impl Tiles for Configured {
     #[inline(always)]
     fn multiply<const NV: usize>(
-        self,
+        &mut self,
         block: TileBlock<'_>,
         w: [&[[i8; 64]]; NV],
         ahead: [&[[i8; 64]]; NV],
@@ -131,9 +158,14 @@ impl TileUnit for Amx {
         let (rows, steps) = (block.rows, block.steps);
         assert!((1..=32).contains(&rows) && steps >= 1 && pitch >= NV);
         assert!(to.len() >= NV && (to.len() - NV) / pitch >= rows - 1);
-        assert!((rows - 1) * block.pitch + 8 * steps <= block.x.len());
+        // By divisions, which do not overflow: a panel has 16 vectors for each step, a row 8 words.
         for v in 0..NV {
-            assert!(w[v].len() >= 16 * steps);
+            assert!(w[v].len() / 16 >= steps);
+        }
+        let last = (rows - 1).checked_mul(block.pitch).and_then(|first| block.x.len().checked_sub(first));
+        assert!(last.is_some_and(|words| words / 8 >= steps));
+        if self.rows != rows {
+            self.configure(rows);
         }
         match (rows > 16, NV) {
             (true, 2) => multiply!(
@@ -183,11 +215,5 @@ impl TileUnit for Amx {
                 pitch
             ),
         }
-    }
-
-    #[inline(always)]
-    fn release(self) {
-        // SAFETY: the token proves the unit.
-        unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
     }
 }

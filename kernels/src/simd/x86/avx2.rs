@@ -84,7 +84,7 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
-    fn store_past(self, v: F, a: &mut [f32; 16]) {
+    unsafe fn store_past(self, v: F, a: &mut [f32; 16]) {
         match a.as_ptr() as usize % 64 {
             0 => hw!({
                 _mm256_stream_ps(a.as_mut_ptr(), v[0]);

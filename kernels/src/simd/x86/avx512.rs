@@ -86,7 +86,7 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_storeu_ps(a.as_mut_ptr(), v))
     }
     #[inline(always)]
-    fn store_past(self, v: __m512, a: &mut [f32; 16]) {
+    unsafe fn store_past(self, v: __m512, a: &mut [f32; 16]) {
         match a.as_ptr() as usize % 64 {
             0 => hw!(_mm512_stream_ps(a.as_mut_ptr(), v)),
             _ => self.store(v, a),

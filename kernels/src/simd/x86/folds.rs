@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 
 macro_rules! hw {
     ($e:expr) => {
-        // SAFETY: whoever has such vectors has the token that proves their instruction set.
+        // SAFETY: methods of the tokens alone call these, and a token proves its instruction set.
         unsafe { $e }
     };
 }
