@@ -42,11 +42,16 @@ fn package(cann: &Path) -> PathBuf {
 fn calls_to_an_npu() {
     let cann = installed("cann", &compile_library("cann.c", &[], &common::scratch().join("libcann.so")));
     let package = package(&cann);
+    let newer = common::scratch().join("newer");
+    std::fs::create_dir_all(newer.join("lib64")).unwrap();
+    compile_library("cann.c", &[], &newer.join("lib64/libacl_rt.so"));
     for link in [Link::Shared, Link::Static] {
         let program = compile("ascend.c", "c11", link);
         let mut with_cann = ascend(&program, Some(&cann));
         with_cann.env("ASCEND_OPP_PATH", cann.join("opp")).arg("cann").arg(&package);
         print!("{}", succeed(&mut with_cann));
+        // A newer runtime of another installation is not mixed in.
+        succeed(with_cann.env("ASCEND_HOME_PATH", &newer));
         if Path::new("/usr/local/Ascend").exists() {
             println!("skipped: there may be a CANN here");
             continue;

@@ -96,10 +96,12 @@ impl<'t> Ascend<'t> {
         descriptors: [Descriptor<'t>; N],
         phase_one: impl FnOnce(&[Descriptor<'t>; N], *mut u64, *mut *mut aclOpExecutor) -> aclnnStatus,
     ) -> Result<Prepared<'t, N>, Error> {
-        let (mut bytes, mut executor) = (0, core::ptr::null_mut());
+        let (mut bytes, mut executor) = (0_u64, core::ptr::null_mut());
         let code = phase_one(&descriptors, &mut bytes, &mut executor);
         let (table, stream, name) = (self.table, self.stream, phases.two);
-        let prepared = Prepared { table, stream, name, run, executor, bytes: bytes as usize, _descriptors: descriptors };
+        // More than there are addresses is refused as more than the workspace has.
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let prepared = Prepared { table, stream, name, run, executor, bytes, _descriptors: descriptors };
         // An executor that came with a failure is released, too.
         if code == codes::ACL_SUCCESS { Ok(prepared) } else { Err(failed(phases.one, code)) }
     }

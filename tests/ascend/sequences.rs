@@ -290,8 +290,7 @@ fn grouped_v1() {
     let tensors = format!("i8[3,16] m1+0, {NZ}, -, -, f32[2,64] m4+0, f32[3] m4+0, i64[2] m7+0, {OUTPUTS}, -");
     assert_eq!(grouped(&recorder::table(), v1), [&format!("GroupedWeightNZ: {tensors}; "), "run in m10+0"]);
     // Without that entry the plain one, with the same blocks.
-    let mut table = recorder::table();
-    table.operators.aclnnGroupedMatmulSwigluQuantWeightNZ = None;
+    let table = recorder::changed(|functions| functions.operators.aclnnGroupedMatmulSwigluQuantWeightNZ = None);
     assert_eq!(grouped(&table, v1), [&format!("Grouped: {tensors}; "), "run in m10+0"]);
     // The wider prototype, without a limit.
     assert_eq!(grouped(&recorder::custom(), v1), [&format!("GroupedLimited: {tensors}; limited 0.0"), "run in m10+0"]);
@@ -301,8 +300,7 @@ fn grouped_v1() {
 fn grouped_v2() {
     let tensors = format!("i8[3,16] m1+0, {{{NZ}}}, {{f32[2,64] m4+0}}, -, -, f32[3] m4+0, -, i64[2] m7+0, {OUTPUTS}");
     assert_eq!(grouped(&recorder::table(), v2), [&format!("GroupedWeightNzV2: {tensors}; modes 0 0 0 1"), "run in m10+0"]);
-    let mut table = recorder::table();
-    table.operators.aclnnGroupedMatmulSwigluQuantWeightNzV2 = None;
+    let table = recorder::changed(|functions| functions.operators.aclnnGroupedMatmulSwigluQuantWeightNzV2 = None);
     assert_eq!(grouped(&table, v2), [&format!("GroupedV2: {tensors}; modes 0 0 0 1"), "run in m10+0"]);
     // That package's entry for blocks would take the weights for int4.
     let expected = format!("GroupedV2Limited: {tensors}; modes 0 0 0 1 limit 0.0");

@@ -38,5 +38,5 @@ pub use device::Device;
 pub use error::{Error, Message};
 pub use event::Event;
 pub use stream::Stream;
-pub use table::Table;
+pub use table::{Functions, Table};
 pub use types::*;

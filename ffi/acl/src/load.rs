@@ -1,15 +1,16 @@
 //! Finding CANN at run time.
 //!
-//! 1. **The runtime**, `libacl_rt.so` or else `libascendcl.so`, and **descriptors**, `libnnopbase.so`: where the process looks for
-//!    libraries anyway (LD_LIBRARY_PATH), then in `lib64` of ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, and the default directories.
-//! 2. **Operators**, first found first taken: `op_api/lib/libcust_opapi.so` of each directory in ASCEND_CUSTOM_OPP_PATH, and of the
-//!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own from the first of the places above that has
-//!    any, the split ones (`libopapi_nn.so` and so on) before `libopapi.so`, never both.
+//! 1. **The runtime**, `libacl_rt.so` or else `libascendcl.so` of the first place that has either: where the process looks for libraries
+//!    anyway (LD_LIBRARY_PATH), then `lib64` of ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, and the default directories.
+//! 2. **Descriptors**, `libnnopbase.so`: of the same place, so that two installations do not meet in one process, else of another.
+//! 3. **Operators**, first found first taken: `op_api/lib/libcust_opapi.so` of each directory in ASCEND_CUSTOM_OPP_PATH, and of the
+//!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own from the runtime's place, or the first other that
+//!    has any, the split ones (`libopapi_nn.so` and so on) before `libopapi.so`, never both.
 //!
 //! Nothing is ever unloaded: the libraries have threads and destructors of their own. Nothing is printed, no variable is set. CANN
 //! needs its environment (`set_env.sh`) beyond this; where that is missing, a library is not found, or phase one says so.
 
-use crate::table::{Meta, Operators, Runtime, Table};
+use crate::table::{Functions, Meta, Operators, Runtime, Table};
 use core::ffi::{CStr, c_void};
 use core::fmt;
 use libloading::Library;
@@ -76,65 +77,75 @@ pub unsafe fn library(path: &Path) -> Result<Table, Missing> {
         runtime.zip(meta)
     };
     let (runtime, meta) = parts.ok_or_else(|| Missing { text: format!("{}: {}", path.display(), attempts.text()) })?;
-    Ok(Table { runtime, meta, operators })
+    // SAFETY: as promised by the caller.
+    Ok(unsafe { Table::new(Functions { runtime, meta, operators }) })
 }
 
 fn search() -> Result<Table, Missing> {
-    let (roots, mut attempts) = (roots(), Attempts::default());
+    let (mut places, mut attempts) = (places(), Attempts::default());
     // SAFETY: libraries of these names have these prototypes, and none is ever closed.
-    let runtime = ["libacl_rt.so", "libascendcl.so"].into_iter().find_map(|name| unsafe {
-        let library = attempts.look(&roots, name, true)?;
-        attempts.part(Path::new(name), Runtime::find(&address(library)))
+    let runtime = places.iter().enumerate().find_map(|(i, place)| unsafe {
+        let runtime = ["libacl_rt.so", "libascendcl.so"].into_iter().find_map(|name| {
+            let library = attempts.open(&place.join(name), true)?;
+            attempts.part(Path::new(name), Runtime::find(&address(library)))
+        });
+        Some((runtime?, i))
     });
-    let meta = runtime.and_then(|_| attempts.look(&roots, "libnnopbase.so", true));
+    let runtime = runtime.map(|(runtime, i)| {
+        places[..=i].rotate_right(1);
+        runtime
+    });
+    let meta = runtime.and_then(|_| places.iter().find_map(|place| attempts.open(&place.join("libnnopbase.so"), true)));
     // SAFETY: as above.
     let meta = meta.and_then(|library| attempts.part(Path::new("libnnopbase.so"), unsafe { Meta::find(&address(library)) }));
     let (runtime, meta) = runtime.zip(meta).ok_or_else(|| Missing { text: format!("no CANN here: {}", attempts.text()) })?;
     let mut operators = Operators::default();
-    for (library, custom) in operator_libraries(&roots) {
+    for (library, custom) in operator_libraries(&places) {
         // SAFETY: as above.
         unsafe { operators.find(&address(library), custom) };
     }
-    Ok(Table { runtime, meta, operators })
+    // SAFETY: as above.
+    Ok(unsafe { Table::new(Functions { runtime, meta, operators }) })
 }
 
-/// The directories of libraries, in order.
-fn roots() -> Vec<PathBuf> {
+/// The directories of libraries, in order; an empty path is wherever the process looks anyway.
+fn places() -> Vec<PathBuf> {
     let named = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let home = env::var_os("HOME").map(|home| Path::new(&home).join("Ascend"));
     let bases = [Some(PathBuf::from("/usr/local/Ascend")), home].into_iter().flatten();
     let usual = bases.flat_map(|base| ["cann", "ascend-toolkit/latest"].map(|name| base.join(name)));
-    let mut roots: Vec<PathBuf> = named.chain(usual).map(|root| root.join("lib64")).collect();
+    let roots = named.chain(usual).map(|root| root.join("lib64"));
+    let mut places: Vec<PathBuf> = core::iter::once(PathBuf::new()).chain(roots).collect();
     // The same directory twice would only make the message longer.
     let mut seen = Vec::new();
-    roots.retain(|root| {
-        !seen.contains(root) && {
-            seen.push(root.clone());
+    places.retain(|place| {
+        !seen.contains(place) && {
+            seen.push(place.clone());
             true
         }
     });
-    roots
+    places
 }
 
 /// The libraries of operators, each with whether it belongs to a package beside CANN.
-fn operator_libraries(roots: &[PathBuf]) -> Vec<(Loaded, bool)> {
+fn operator_libraries(places: &[PathBuf]) -> Vec<(Loaded, bool)> {
     let mut attempts = Attempts::default();
     let mut found: Vec<(Loaded, bool)> =
         packages().iter().filter_map(|path| attempts.open(path, false)).map(|library| (library, true)).collect();
-    // Of one place, where the process looks anyway or a directory; never libraries of two installations, or of both kinds.
-    let anywhere =
-        [["nn", "math", "transformer"].map(|part| format!("libopapi_{part}.so").into()).into(), vec!["libopapi.so".into()]];
-    let there = |root: &PathBuf| [split_libraries(root), vec![root.join("libopapi.so")]];
-    let kinds = anywhere.into_iter().chain(roots.iter().flat_map(there));
+    // Of one place; never libraries of two installations, or of both kinds.
+    let kinds = places.iter().flat_map(|place| [split_libraries(place), vec![place.join("libopapi.so")]]);
     let mut loaded = kinds.map(|paths| paths.iter().filter_map(|path| attempts.open(path, false)).collect::<Vec<_>>());
     let own = loaded.find(|libraries| !libraries.is_empty()).unwrap_or_default();
     found.extend(own.into_iter().map(|library| (library, false)));
     found
 }
 
-/// `libopapi_*.so` of a directory, sorted.
-fn split_libraries(root: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+/// `libopapi_*.so` of a directory, sorted; where the process looks anyway, those that have an operator of the table.
+fn split_libraries(place: &Path) -> Vec<PathBuf> {
+    if place == Path::new("") {
+        return ["nn", "math", "transformer"].map(|part| format!("libopapi_{part}.so").into()).into();
+    }
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
     let is_split = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         name.starts_with("libopapi_") && name.ends_with(".so")
@@ -175,19 +186,13 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// The library, where the process looks for libraries anyway or in one of the directories. A `global` one has symbols that
-    /// other libraries need.
-    fn look(&mut self, roots: &[PathBuf], name: &str, global: bool) -> Option<Loaded> {
-        let by_name = core::iter::once(PathBuf::from(name));
-        by_name.chain(roots.iter().map(|root| root.join(name))).find_map(|path| self.open(&path, global))
-    }
-
     /// A part of the table out of the library of that path, or what that one lacks.
     fn part<T>(&mut self, path: &Path, part: Result<T, &'static str>) -> Option<T> {
         part.map_err(|symbol| self.broken.push(format!("{}: lacks {symbol}", path.display()))).ok()
     }
 
-    /// The library of that path, or of that name wherever the process looks for libraries.
+    /// The library of that path, or of that name wherever the process looks for libraries. A `global` one has symbols that other libraries
+    /// need.
     fn open(&mut self, path: &Path, global: bool) -> Option<Loaded> {
         match open(path, global) {
             Ok(library) => Some(Box::leak(Box::new(library))),

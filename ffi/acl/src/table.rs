@@ -5,9 +5,31 @@ use crate::operators::*;
 use crate::runtime::*;
 use core::ffi::{CStr, c_void};
 
+/// [`Functions`] that do what their names say.
+#[derive(Clone, Copy, Debug)]
+pub struct Table(Functions);
+
+impl Table {
+    /// Takes the functions.
+    ///
+    /// # Safety
+    ///
+    /// Each has the behaviour of the symbol that its field is called by, for good.
+    pub const unsafe fn new(functions: Functions) -> Table {
+        Table(functions)
+    }
+}
+
+impl core::ops::Deref for Table {
+    type Target = Functions;
+    fn deref(&self) -> &Functions {
+        &self.0
+    }
+}
+
 /// Everything that is called. Each field bears its symbol's name; what a CANN may lack is optional.
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub struct Functions {
     /// Devices, streams and memory.
     pub runtime: Runtime,
     /// Descriptors and executors.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tilekern::acl::aclTensor;
 
-pub use operators::{custom, table};
+pub use operators::{changed, custom, table};
 
 /// What a call answers instead of success.
 pub type Failure = Box<dyn FnMut(&'static str) -> Option<i32>>;

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::ffi::c_void;
-use tilekern::acl::table::{Grouped, Meta, Operator, Operators, Table};
+use tilekern::acl::table::{Functions, Grouped, GroupedV1, GroupedV2, Meta, Operator, Operators, Table};
 use tilekern::acl::*;
 
 /// The dtype as it is written here.
@@ -218,7 +218,12 @@ grouped_v2!(grouped_v2_limited "GroupedV2Limited", limit);
 
 /// The functions above, all there.
 pub fn table() -> Table {
-    Table {
+    changed(|_| ())
+}
+
+/// The same, but for what is changed.
+pub fn changed(change: impl FnOnce(&mut Functions)) -> Table {
+    let mut functions = Functions {
         runtime: super::runtime::functions(),
         meta: Meta {
             aclCreateTensor: create_tensor,
@@ -239,18 +244,20 @@ pub fn table() -> Table {
             aclnnGroupedMatmulSwigluQuantV2: Some(Operator { workspace: Grouped::Official(grouped_v2), run: two }),
             aclnnGroupedMatmulSwigluQuantWeightNzV2: Some(Operator { workspace: Grouped::Official(grouped_v2_nz), run: two }),
         },
-    }
+    };
+    change(&mut functions);
+    // SAFETY: they follow the protocol, and check that they are called by it.
+    unsafe { Table::new(functions) }
 }
 
 /// The functions that vllm-ascend's package has under the official names.
 pub fn custom() -> Table {
-    let mut table = table();
-    let operators = &mut table.operators;
-    operators.aclnnGroupedMatmulSwigluQuant = Some(Operator { workspace: Grouped::Limited(grouped_v1_limited), run: two });
-    operators.aclnnGroupedMatmulSwigluQuantWeightNZ =
-        Some(Operator { workspace: Grouped::Limited(grouped_v1_limited), run: two });
-    operators.aclnnGroupedMatmulSwigluQuantV2 = Some(Operator { workspace: Grouped::Limited(grouped_v2_limited), run: two });
-    operators.aclnnGroupedMatmulSwigluQuantWeightNzV2 =
-        Some(Operator { workspace: Grouped::Limited(grouped_v2_limited), run: two });
-    table
+    let limited_v1: Option<Operator<GroupedV1>> = Some(Operator { workspace: Grouped::Limited(grouped_v1_limited), run: two });
+    let limited_v2: Option<Operator<GroupedV2>> = Some(Operator { workspace: Grouped::Limited(grouped_v2_limited), run: two });
+    changed(|functions| {
+        functions.operators.aclnnGroupedMatmulSwigluQuant = limited_v1;
+        functions.operators.aclnnGroupedMatmulSwigluQuantWeightNZ = limited_v1;
+        functions.operators.aclnnGroupedMatmulSwigluQuantV2 = limited_v2;
+        functions.operators.aclnnGroupedMatmulSwigluQuantWeightNzV2 = limited_v2;
+    })
 }
