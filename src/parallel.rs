@@ -7,12 +7,16 @@ use crate::tensor::{Describe, RowMut, TensorMut};
 use bytemuck::Pod;
 use core::ops::Range;
 
+#[cfg(all(test, feature = "std"))]
+mod tests;
+
 /// A pool of threads.
 ///
 /// # Safety
 ///
 /// `run` calls `task(index, worker)` once for each `index < tasks`, with `worker < self.workers()`, never two at the same time with
-/// one `worker`, and returns after the last has returned.
+/// one `worker`, and returns after the last has returned. Tasks do not call `run` themselves: where threads take up other tasks while they
+/// wait, as rayon's do, two would run with one worker.
 ///
 /// ```
 /// use tilekern::{ParallelFor, Serial};
@@ -91,7 +95,7 @@ impl Rayon {
     }
 }
 
-// SAFETY: `split` reaches each index once, and a thread of the pool runs one task at a time.
+// SAFETY: `split` reaches each index once, and a thread of the pool runs one task at a time, since no task enters the pool.
 #[cfg(feature = "rayon")]
 unsafe impl ParallelFor for Rayon {
     fn workers(&self) -> usize {
@@ -340,8 +344,8 @@ pub(crate) fn strips<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     }
 }
 
-/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which do not overlap, so many
-/// columns at a time as `columns` says for their count, with a part of the worker.
+/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which ascend, so many columns at a
+/// time as `columns` says for their count, with a part of the worker.
 pub(crate) fn tiles<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     pool: &P,
     segments: &[[usize; 3]],
@@ -350,6 +354,7 @@ pub(crate) fn tiles<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     parts: &S,
     body: impl Fn(usize, Block<'a, T>, S::Part) + Sync,
 ) {
+    assert!(segments.is_sorted_by(|[_, _, end], [_, first, _]| end <= first));
     let (all, _) = matrix.dims().last();
     // Segments that need fewer tasks than others leave some empty.
     let across = segments.iter().map(|[_, first, end]| all.div_ceil(columns(end - first))).max().unwrap_or(0);

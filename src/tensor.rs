@@ -55,8 +55,8 @@ unsafe impl<T: Sync> Send for Tensor<'_, T> {}
 unsafe impl<T: Sync> Sync for Tensor<'_, T> {}
 // SAFETY: a `TensorMut` is an exclusive slice with strides.
 unsafe impl<T: Send> Send for TensorMut<'_, T> {}
-// SAFETY: through a shared `TensorMut` nothing is written but by `row`, whose caller owns the row.
-unsafe impl<T: Sync> Sync for TensorMut<'_, T> {}
+// SAFETY: through a shared `TensorMut` elements are read and written by unsafe functions alone, whose callers own them for that time.
+unsafe impl<T: Send + Sync> Sync for TensorMut<'_, T> {}
 
 impl<T> Clone for Tensor<'_, T> {
     fn clone(&self) -> Self {
