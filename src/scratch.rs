@@ -23,6 +23,7 @@ pub(crate) struct WorkerSlot<T> {
 }
 
 /// Adds up slots.
+#[derive(Clone, Copy)]
 pub(crate) struct Plan {
     bytes: usize,
 }
@@ -168,9 +169,12 @@ impl<'a> Pieces<'a> {
         Pieces(slice)
     }
 
-    /// The bytes of a piece of `len` elements.
+    /// The bytes of a piece of `len` elements; more than any plan has if there is no such piece.
     pub const fn bytes<T>(len: usize) -> usize {
-        (len * size_of::<T>()).next_multiple_of(ALIGN)
+        match len.saturating_mul(size_of::<T>()).checked_next_multiple_of(ALIGN) {
+            Some(bytes) => bytes,
+            None => usize::MAX,
+        }
     }
 
     /// The next piece.

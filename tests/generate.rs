@@ -217,7 +217,7 @@ fn bad_files_are_refused() {
     let mut grouped = weights.version_1();
     grouped[4] = 2;
     let mut absurd = whole.clone();
-    absurd[4..8].copy_from_slice(&i32::MAX.to_le_bytes());
+    absurd[8..12].copy_from_slice(&i32::MAX.to_le_bytes());
     let mut damaged = weights.tkm(&tokenizer(300));
     let last = damaged.len() - 1;
     damaged[last] ^= 1;

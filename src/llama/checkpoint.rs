@@ -5,160 +5,14 @@
 //! read little-endian at any alignment.
 
 use crate::error::{Error, Value};
+use tilekern_kernels::element::Element;
 use tilekern_kernels::pack;
 
-/// The sizes of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Width of the residual stream.
-    pub dim: usize,
-    /// Inner width of the feed-forward block.
-    pub hidden: usize,
-    /// Number of layers.
-    pub layers: usize,
-    /// Number of query heads.
-    pub heads: usize,
-    /// Number of key and value heads.
-    pub kv_heads: usize,
-    /// Number of tokens.
-    pub vocab: usize,
-    /// The longest sequence.
-    pub context: usize,
-}
+mod parts;
 
-impl Shape {
-    /// Width of a head.
-    pub fn head_dim(&self) -> usize {
-        self.dim / self.heads
-    }
-
-    /// Width of the keys and of the values of a token.
-    pub fn kv_dim(&self) -> usize {
-        self.kv_heads * self.head_dim()
-    }
-
-    /// From the seven numbers in the order in which every format has them.
-    fn new(numbers: [i64; 7]) -> Result<Shape, Error> {
-        const NAMES: [&str; 7] = ["dim", "hidden", "layers", "heads", "kv_heads", "vocab", "context"];
-        let mut sizes = [0; 7];
-        for (i, &n) in numbers.iter().enumerate() {
-            let size = i32::try_from(n).ok().filter(|&n| n >= 1).and_then(|n| usize::try_from(n).ok());
-            sizes[i] = size.ok_or_else(|| Error::invalid(NAMES[i], "a size from 1 to 2^31 - 1", n))?;
-        }
-        let [dim, hidden, layers, heads, kv_heads, vocab, context] = sizes;
-        if dim % heads != 0 {
-            return Err(Error::invalid("heads", "a divisor of dim", heads));
-        }
-        if dim / heads % 2 != 0 {
-            return Err(Error::invalid("heads", "an even head size", dim / heads));
-        }
-        if heads % kv_heads != 0 {
-            return Err(Error::invalid("kv_heads", "a divisor of heads", kv_heads));
-        }
-        Ok(Shape { dim, hidden, layers, heads, kv_heads, vocab, context })
-    }
-}
-
-/// A tensor of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Embedding,
-    AttentionNorm,
-    Wq,
-    Wk,
-    Wv,
-    Wo,
-    FfnNorm,
-    W1,
-    W2,
-    W3,
-    FinalNorm,
-    /// The rotary table that version 0 stores and nobody reads.
-    Frequencies,
-    Classifier,
-}
-
-impl Part {
-    fn name(self) -> &'static str {
-        match self {
-            Part::Embedding => "embedding",
-            Part::AttentionNorm => "attention_norm",
-            Part::Wq => "wq",
-            Part::Wk => "wk",
-            Part::Wv => "wv",
-            Part::Wo => "wo",
-            Part::FfnNorm => "ffn_norm",
-            Part::W1 => "w1",
-            Part::W2 => "w2",
-            Part::W3 => "w3",
-            Part::FinalNorm => "final_norm",
-            Part::Frequencies => "frequencies",
-            Part::Classifier => "classifier",
-        }
-    }
-
-    /// Whether each layer has one.
-    fn in_layers(self) -> bool {
-        use Part::*;
-        matches!(self, AttentionNorm | Wq | Wk | Wv | Wo | FfnNorm | W1 | W2 | W3)
-    }
-
-    fn is_vector(self) -> bool {
-        matches!(self, Part::AttentionNorm | Part::FfnNorm | Part::FinalNorm | Part::Frequencies)
-    }
-
-    /// Outputs and inputs of a matrix; rows and columns of the vectors of one kind.
-    pub fn sizes(self, s: &Shape) -> (usize, usize) {
-        match self {
-            Part::Embedding | Part::Classifier => (s.vocab, s.dim),
-            Part::AttentionNorm | Part::FfnNorm | Part::FinalNorm => (1, s.dim),
-            Part::Wq | Part::Wo => (s.dim, s.dim),
-            Part::Wk | Part::Wv => (s.kv_dim(), s.dim),
-            Part::W1 | Part::W3 => (s.hidden, s.dim),
-            Part::W2 => (s.dim, s.hidden),
-            Part::Frequencies => (s.context, s.head_dim()),
-        }
-    }
-
-    fn bytes(self, s: &Shape, int8: bool) -> Option<usize> {
-        let (outputs, inputs) = self.sizes(s);
-        let count = outputs.checked_mul(inputs)?;
-        match int8 && !self.is_vector() {
-            true => outputs.checked_mul(4)?.checked_add(count)?.checked_next_multiple_of(4),
-            false => count.checked_mul(4),
-        }
-    }
-}
-
-/// What follows a header: groups of tensors. The tensors of layers come once for each layer, a group of them together.
-type Order = &'static [&'static [Part]];
-
-const VERSION_0: Order = {
-    use Part::*;
-    &[
-        &[Embedding],
-        &[AttentionNorm],
-        &[Wq],
-        &[Wk],
-        &[Wv],
-        &[Wo],
-        &[FfnNorm],
-        &[W1],
-        &[W2],
-        &[W3],
-        &[FinalNorm],
-        &[Frequencies],
-        &[Classifier],
-    ]
-};
-const VERSION_1: Order = {
-    use Part::*;
-    &[&[AttentionNorm], &[FfnNorm], &[FinalNorm], &[Embedding], &[Wq], &[Wk], &[Wv], &[Wo], &[W1], &[W2], &[W3], &[Classifier]]
-};
-const TKM: Order = {
-    use Part::*;
-    &[&[Embedding], &[AttentionNorm, Wq, Wk, Wv, Wo, FfnNorm, W1, W2, W3], &[FinalNorm], &[Classifier]]
-};
+pub(crate) use parts::Part;
+pub use parts::Shape;
+use parts::{Order, TKM, VERSION_0, VERSION_1};
 
 /// A model file whose header and length were found right.
 pub(crate) struct Checkpoint<'f> {
@@ -308,8 +162,9 @@ impl<'f> Checkpoint<'f> {
         self.matrix(if self.shared { Part::Embedding } else { Part::Classifier }, 0)
     }
 
-    /// Checks what the tensors contain: finite numbers, no negative scale, no -128, and the checksum where there is one.
-    pub fn validate(&self, file: &[u8]) -> Result<(), Error> {
+    /// Checks what the tensors contain: finite numbers, no negative scale, no -128, and the checksum where there is one. What is kept as `T`,
+    /// the embedding, the norms and a head of floats, is finite there, too.
+    pub fn validate<T: Element>(&self, file: &[u8], float_head: bool) -> Result<(), Error> {
         if self.int8 {
             let stated = words::<16>(file)?;
             let stated = u64::from(stated[14]) | u64::from(stated[15]) << 32;
@@ -318,14 +173,38 @@ impl<'f> Checkpoint<'f> {
             }
         }
         for &part in self.order.iter().copied().flatten().filter(|&&part| !(self.shared && part == Part::Classifier)) {
+            let kept = match part {
+                Part::Embedding | Part::AttentionNorm | Part::FfnNorm | Part::FinalNorm => true,
+                Part::Classifier => float_head,
+                _ => false,
+            };
             for layer in 0..if part.in_layers() { self.shape.layers } else { 1 } {
-                match part.is_vector() {
-                    true => self.vector(part, layer).validate(part.name())?,
-                    false => self.matrix(part, layer).validate(part.name())?,
+                if part.is_vector() {
+                    let vector = self.vector(part, layer);
+                    vector.validate(part.name())?;
+                    let count = if kept { vector.0.len() } else { 0 };
+                    finite::<T>(part.name(), (0..count).map(|i| vector.get(i)))?;
+                } else {
+                    let matrix = self.matrix(part, layer);
+                    matrix.validate(part.name())?;
+                    let count = if kept { matrix.outputs * matrix.inputs } else { 0 };
+                    finite::<T>(part.name(), (0..count).map(|i| matrix.get(i / matrix.inputs, i % matrix.inputs)))?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Numbers that are finite as `T`.
+fn finite<T: Element>(name: &'static str, mut numbers: impl Iterator<Item = f32>) -> Result<(), Error> {
+    let infinite = |&x: &f32| {
+        let kept: f32 = T::narrow(x).as_();
+        !kept.is_finite()
+    };
+    match numbers.find(infinite) {
+        None => Ok(()),
+        Some(x) => Err(Error::invalid(name, "numbers that are finite in the dtype of the model", f64::from(x))),
     }
 }
 

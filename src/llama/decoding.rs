@@ -5,7 +5,7 @@
 //! that has ended stays in the batch as token 0 at position 0, where attention costs nothing; its caches are dead.
 
 use super::model::{Head, Model};
-use super::plan::{DecodingConfig, Flow, Sizes, plan, project, rope};
+use super::plan::{DecodingConfig, Flow, Sizes, plan, project, rope, with_workspace, workspace};
 use super::sampling::{RowSampling, Sampling};
 use crate::backend::Run;
 use crate::error::{Error, Status};
@@ -55,6 +55,7 @@ pub struct Decoding<'d, T = f32, K = f32> {
     model: &'d Model<'d, T>,
     sizes: Sizes,
     end_id: i32,
+    /// As many as the workspace is known to serve.
     workers: usize,
     keys: &'d mut [K],
     values: &'d mut [K],
@@ -80,12 +81,14 @@ pub struct Decoding<'d, T = f32, K = f32> {
 }
 
 impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
-    /// How much memory a decoding needs.
+    /// How much memory a decoding needs that runs on hosts with up to as many workers as this one.
     pub fn layout<P: ParallelFor>(host: &Host<P>, config: &DecodingConfig, model: &Model<'_, T>) -> Result<Layout, Error> {
-        Ok(plan::<T, K, P>(host, &Sizes::new(config, model)?, model)?.0.layout())
+        let sizes = Sizes::new(config, model)?;
+        Ok(with_workspace::<T, K, P>(plan::<T, K>(&sizes)?.0, host, &sizes, model)?.layout())
     }
 
-    /// A decoding whose rows have no prompts yet, and the default sampling.
+    /// A decoding whose rows have no prompts yet, and the default sampling. Other hosts may run it too, with as many workers as the memory
+    /// has room for.
     pub fn new<P: ParallelFor>(
         host: &Host<P>,
         config: &DecodingConfig,
@@ -93,9 +96,11 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         memory: &'d mut [u8],
     ) -> Result<Self, Error> {
         let sizes = Sizes::new(config, model)?;
-        let (plan, slots) = plan::<T, K, P>(host, &sizes, model)?;
-        let space = plan.carve(memory)?;
-        let (freqs, scratch) = (space.take(slots.freqs), space.take(slots.scratch));
+        let (plan, slots) = plan::<T, K>(&sizes)?;
+        with_workspace::<T, K, P>(plan, host, &sizes, model)?.carve(memory)?;
+        let (state, scratch) = memory.split_at_mut(plan.bytes());
+        let space = plan.carve(state)?;
+        let freqs = space.take(slots.freqs);
         let table = rope(model.theta(), TensorMut::new([sizes.length, sizes.head_dim], freqs)?);
         host.run(table, scratch)?;
         let mut decoding = Decoding {
@@ -137,9 +142,16 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         check::attribute("row", row < self.sizes.batch, "a row of the batch", row)
     }
 
-    fn check_host<P: ParallelFor>(&self, host: &Host<P>) -> Result<(), Error> {
+    /// The workspace is enough for the workers, of which more may come than came before.
+    fn check_host<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
         let workers = host.pool().workers();
-        if workers <= self.workers { Ok(()) } else { Err(Error::new(Status::Workspace, "workers", self.workers, workers)) }
+        if workers > self.workers {
+            if workspace::<T, K, P>(host, self.model, &self.sizes)? > self.scratch.len() {
+                return Err(Error::new(Status::Workspace, "workers", self.workers, workers));
+            }
+            self.workers = workers;
+        }
+        Ok(())
     }
 
     /// Sets how a row chooses its tokens, from the next one on.
@@ -148,8 +160,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         self.sampling.set(row, sampling)
     }
 
-    /// Gives every row its prompt: `tokens` `[B,P]` with P up to `max_prompt`, of which row b has the first `lengths[b]`, at least
-    /// one. The beginning of the sequence is the caller's to put there.
+    /// Gives every row its prompt: of `tokens` `[B,P]` row b has the first `lengths[b]`, 1 to P and at most `max_prompt`. The beginning of the sequence is the caller's to put there.
     pub fn prompt<P: ParallelFor>(
         &mut self,
         host: &Host<P>,
@@ -164,7 +175,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         check::present(&[("tokens", tokens.location()), ("lengths", lengths.location())])?;
         let length = |row| usize::try_from(lengths.get(row)).unwrap_or(0);
         for row in 0..batch {
-            check::attribute("lengths", (1..=columns).contains(&length(row)), "1 to the columns of tokens", length(row))?;
+            let fits = (1..=columns).contains(&length(row));
+            check::attribute("lengths", fits, "1 to the columns of tokens", i64::from(lengths.get(row)))?;
             self.check_prompt(length(row), |i| tokens.get(row * columns + i))?;
         }
         (0..batch).try_for_each(|row| self.prefill(host, row, length(row), |i| tokens.get(row * columns + i)))
@@ -272,7 +284,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         }
     }
 
-    /// Gives every row its next token, `[B]`; rows that have ended give `end_id`.
+    /// Gives every row its next token, `[B]`; rows that have ended give `end_id`. Where a model's numbers overflow on the way, so that no
+    /// score is a number, the token is 0: [`Decoding::logits`] tells.
     pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
         check::shape("ids", &ids, &[self.sizes.batch])?;
         check::memory(true, &[("ids", ids.location())], &[])?;

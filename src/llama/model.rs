@@ -147,7 +147,7 @@ impl<'m, T: Element> Model<'m, T> {
         let checkpoint = Checkpoint::open(file)?;
         let (plan, slots) = plan::<T>(&checkpoint, options)?;
         let space = plan.carve(memory)?;
-        checkpoint.validate(file)?;
+        checkpoint.validate::<T>(file, options.head == HeadKind::Float)?;
         let shape = checkpoint.shape;
 
         let table = |part: &super::checkpoint::Matrix<'_>, slot| {

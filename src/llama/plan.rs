@@ -96,7 +96,6 @@ pub(super) struct Slots<T, K> {
     pub stepped: Slot<u8>,
     pub generated: Slot<i32>,
     pub sampling: SamplingSlots,
-    pub scratch: Slot<u8>,
 }
 
 /// The tensors of a layer that are not its weights.
@@ -147,7 +146,11 @@ pub(super) fn rope<'a, P: ParallelFor>(theta: f64, output: TensorMut<'a, f32>) -
 }
 
 /// The most workspace that any operation of the loop asks for.
-fn workspace<T: Element, K: Element, P: ParallelFor>(host: &Host<P>, model: &Model<'_, T>, s: &Sizes) -> Result<usize, Error> {
+pub(super) fn workspace<T: Element, K: Element, P: ParallelFor>(
+    host: &Host<P>,
+    model: &Model<'_, T>,
+    s: &Sizes,
+) -> Result<usize, Error> {
     let layer = |rows, tokens| -> Result<usize, Error> {
         Ok(host.workspace(&Flow::<T, K>::shapes(s, rows, tokens)?.through(model, 0)?)?.size())
     };
@@ -184,11 +187,8 @@ pub(super) fn project<'a, P: ParallelFor>(
     Ok(call)
 }
 
-pub(super) fn plan<T: Element, K: Element, P: ParallelFor>(
-    host: &Host<P>,
-    s: &Sizes,
-    model: &Model<'_, T>,
-) -> Result<(Plan, Slots<T, K>), Error> {
+/// What a decoding keeps; behind it comes the [`workspace`] of its operations.
+pub(super) fn plan<T: Element, K: Element>(s: &Sizes) -> Result<(Plan, Slots<T, K>), Error> {
     let too_large = || Error::invalid("batch", "sizes that fit in memory", "an overflow");
     let times = |a: usize, b: usize| a.checked_mul(b).ok_or_else(too_large);
     let cache = times(s.cache(s.batch).ok_or_else(too_large)?, s.layers)?;
@@ -209,7 +209,17 @@ pub(super) fn plan<T: Element, K: Element, P: ParallelFor>(
         stepped: plan.slot(s.batch)?,
         generated: plan.slot(times(s.batch, s.max_new)?)?,
         sampling: sampling::plan(&mut plan, s.batch, s.vocab)?,
-        scratch: plan.slot(workspace::<T, K, P>(host, model, s)?)?,
     };
     Ok((plan, slots))
+}
+
+/// The same with the workspace.
+pub(super) fn with_workspace<T: Element, K: Element, P: ParallelFor>(
+    mut plan: Plan,
+    host: &Host<P>,
+    s: &Sizes,
+    model: &Model<'_, T>,
+) -> Result<Plan, Error> {
+    plan.slot::<u8>(workspace::<T, K, P>(host, model, s)?)?;
+    Ok(plan)
 }

@@ -60,6 +60,16 @@ fn more_workers_than_planned_are_refused() {
         let mut ids = [-7];
         let error = decoding.step(&more, TensorMut::new([1], &mut ids).unwrap()).unwrap_err();
         assert_eq!((error.status(), ids), (Status::Workspace, [-7]));
+
+        // Whoever asked for more of them has room for more, however many came first.
+        let mut memory = Scratch::new(Decoding::<f32>::layout(&more, &CONFIG, model).unwrap());
+        let mut decoding = Decoding::<f32>::new(&host, &CONFIG, model, &mut memory).unwrap();
+        prompt(&more, &mut decoding, &[vec![1]]).unwrap();
+        let mut expected = [-7];
+        decoding.step(&more, TensorMut::new([1], &mut ids).unwrap()).unwrap();
+        prompt(&host, &mut decoding, &[vec![1]]).unwrap();
+        decoding.step(&host, TensorMut::new([1], &mut expected).unwrap()).unwrap();
+        assert!(ids == expected && ids != [-7]);
     });
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{Random, rounds};
 use crate::models::{Weights, memory, seal, stories, tokenizer, tokenizer_of};
 use tilekern::llama::{Decoding, DecodingConfig, HeadKind, Model, ModelOptions};
-use tilekern::{Error, Host, Scratch, Status, Tensor};
+use tilekern::{Error, Host, Scratch, Status, Tensor, f16};
 
 fn load(file: &[u8], tokenizer: Option<&[u8]>) -> Result<(), Error> {
     let options = ModelOptions { tokenizer, ..Default::default() };
@@ -56,7 +56,8 @@ fn headers_are_checked() {
     assert_eq!(blame(&number(20, 0), None), "vocab");
     assert_eq!(blame(&number(20, i32::MIN), None), "vocab");
     assert_eq!(blame(&number(24, -5), None), "context");
-    for at in [4, 8, 20, 24] {
+    assert_eq!(blame(&number(4, 65_537), None), "hidden");
+    for at in [8, 20, 24] {
         assert_eq!(blame(&number(at, i32::MAX), None), "file_bytes");
     }
     assert_eq!(blame(&file[..file.len() - 1], None), "file_bytes");
@@ -113,6 +114,28 @@ fn weights_must_be_finite() {
     weights.layers[1].w2[5] = f32::NAN;
     assert_eq!(blame(&weights.version_0(), None), "w2");
     assert_eq!(blame(&weights.version_1(), None), "w2");
+}
+
+/// What a model keeps is finite in its dtype.
+#[test]
+fn numbers_must_fit_the_dtype() {
+    let blamed = |change: &dyn Fn(&mut Weights), head: HeadKind| {
+        let mut weights = Weights::tiny(4, false);
+        change(&mut weights);
+        let (file, options) = (weights.version_1(), ModelOptions { head, ..Default::default() });
+        let mut memory = Scratch::new(Model::<f16>::layout(&options, &file).unwrap());
+        memory.fill(7);
+        let refused = Model::<f16>::load(&options, &file, &mut memory).err().map(|error| error.argument());
+        assert!(refused.is_none() || memory.iter().all(|&byte| byte == 7), "nothing is written");
+        assert_eq!(load(&file, None), Ok(()), "f32 takes it");
+        refused
+    };
+    assert_eq!(blamed(&|weights| weights.embedding[9] = -7e4, HeadKind::Int8), Some("embedding"));
+    assert_eq!(blamed(&|weights| weights.layers[1].ffn_norm[2] = 7e4, HeadKind::Int8), Some("ffn_norm"));
+    assert_eq!(blamed(&|weights| weights.final_norm[0] = 7e4, HeadKind::Float), Some("final_norm"));
+    let classifier = |weights: &mut Weights| weights.classifier.as_mut().unwrap()[3] = 7e4;
+    assert_eq!([HeadKind::Int8, HeadKind::Float].map(|head| blamed(&classifier, head)), [None, Some("classifier")]);
+    assert_eq!(blamed(&|weights| weights.layers[0].w1[0] = 7e4, HeadKind::Float), None, "packed weights have scales");
 }
 
 #[test]
