@@ -153,6 +153,7 @@ fn files() {
         (npy(4, "<f4", "False", "(2, 3)", &floats), "version 4 of the format is not known"),
         (npy(1, "<f8", "False", "(2, 3)", &floats), "little-endian float32 or float16 is expected, not <f8"),
         (npy(1, "<f4", "True", "(2, 3)", &floats), "C order is expected, not Fortran's"),
+        (npy(1, "<f4", "Falsehood", "(2, 3)", &floats), "C order is expected, not Fortran's"),
         (npy(1, "<f4", "False", "(1, 2, 3)", &floats), "a rank of 1 or 2 is expected, not 3"),
         (npy(1, "<f4", "False", "(2, 4)", &floats), "the file ends too early"),
         (npy(1, "<f4", "False", "(0, 4)", &floats), "there are no logits"),

@@ -51,7 +51,7 @@ pub fn read(bytes: &[u8]) -> Result<Rows, String> {
     .ok_or_else(short)?;
     let (header, data) = rest.split_at_checked(length).ok_or_else(short)?;
     let header = std::str::from_utf8(header).map_err(|_| "the header is no text")?;
-    if !value(header, "fortran_order")?.starts_with("False") {
+    if value(header, "fortran_order")?.split([',', '}']).next().map(str::trim) != Some("False") {
         return Err("C order is expected, not Fortran's".into());
     }
     let (rows, columns) = shape(value(header, "shape")?)?;

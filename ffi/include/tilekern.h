@@ -7,7 +7,8 @@
 //
 // Every operation has a struct of arguments, which begins with its size and is initialised with TK_.._ARGS_INIT; a query, which says
 // how much workspace a call needs; and a function that runs in it. Memory is the caller's, nothing is allocated. A workspace is
-// aligned to 64 bytes, at least as large as the query says, and of any content; it may be NULL when that is 0.
+// aligned to 64 bytes, at least as large as the query says, and of any content; it may be NULL when that is 0. No tensor of the call lies
+// in it: that alone is not looked at.
 //
 // The dtype T is f32, f16 or bf16, one for all T of a call. `?` marks tensors that may be NULL. What a comment begins
 // with, before a colon, is the default; of several values the first. Formulas, limits and edge cases: `cargo doc -p tilekern`, by the
@@ -676,7 +677,7 @@ typedef struct tk_top_k_top_p_sample_args {
   size_t struct_size;
   /// T[B,V]: logits, or probabilities
   const struct tk_tensor *logits;
-  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, ks_max) the stage is skipped for that row.
+  /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, K) the stage is skipped for that row, K being what ks_max comes to.
   const struct tk_tensor *top_k;
   /// T[B]: the mass that top-p keeps; <= 0 keeps the best token, >= 1 all.
   const struct tk_tensor *top_p;
@@ -691,7 +692,7 @@ typedef struct tk_top_k_top_p_sample_args {
   bool is_need_logits;
   /// 32; without effect.
   int64_t top_k_guess;
-  /// 1024: the largest top_k; 0 switches top-k off.
+  /// 1024: the largest top_k, as its low 32 bits, rounded up to a multiple of 8 and cut at 1024; 0 switches top-k off.
   int64_t ks_max;
   /// true: whether `logits` are logits, and not probabilities.
   bool input_is_logits;

@@ -33,6 +33,11 @@ impl<B: Target> Job<'_, B> {
 
 /// The struct of an operation.
 pub(crate) trait Operation: Args {
+    /// The tensors that must be there are, where a missing one comes before a wrong dtype.
+    fn check_presence(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Makes the library's call out of the struct, and lets `job` answer it.
     fn call(&self, job: Job<'_>) -> Result<(), Error>;
 
@@ -40,6 +45,19 @@ pub(crate) trait Operation: Args {
     fn call_npu(&self, _job: Job<'_, Npu>) -> Result<(), Error> {
         Err(no_function())
     }
+}
+
+/// The struct of a call, with what must be there.
+///
+/// # Safety
+///
+/// As [`args::lend`]'s.
+#[inline(always)]
+unsafe fn lend<A: Operation>(args: *const A, room: &mut Option<A>) -> Result<&A, Error> {
+    // SAFETY: as promised by the caller.
+    let args = unsafe { args::lend("args", args, room) }?;
+    args.check_presence()?;
+    Ok(args)
 }
 
 /// A workspace query.
@@ -53,11 +71,11 @@ pub(crate) unsafe fn query<A: Operation>(context: *mut tk_context, args: *const 
         let mut room = None;
         if context.is_npu()? {
             let npu = context.npu()?;
-            let args = args::lend("args", args, &mut room)?;
+            let args = lend(args, &mut room)?;
             return args.call_npu(Job::Query(npu, answer("bytes", bytes)?));
         }
         let host = context.host()?;
-        let args = args::lend("args", args, &mut room)?;
+        let args = lend(args, &mut room)?;
         args.call(Job::Query(host, answer("bytes", bytes)?))
     };
     // SAFETY: as promised by the caller.
@@ -75,10 +93,10 @@ pub(crate) unsafe fn run<A: Operation>(context: *mut tk_context, args: *const A,
         let mut room = None;
         if context.is_npu()? {
             let npu = context.npu()?;
-            return args::lend("args", args, &mut room)?.call_npu(Job::Run(npu, Npu::scratch(workspace, bytes)));
+            return lend(args, &mut room)?.call_npu(Job::Run(npu, Npu::scratch(workspace, bytes)));
         }
         let host = context.host()?;
-        args::lend("args", args, &mut room)?.call(Job::Run(host, Processor::scratch(workspace, bytes)))
+        lend(args, &mut room)?.call(Job::Run(host, Processor::scratch(workspace, bytes)))
     };
     // SAFETY: as promised by the caller.
     unsafe { enter_any(context, body) }

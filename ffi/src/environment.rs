@@ -28,7 +28,7 @@ impl Drop for Environment {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 mod register {
     pub(super) type Word = u32;
 
@@ -79,7 +79,8 @@ mod register {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+/// Elsewhere the default environment is the caller's to have.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
 mod register {
     pub(super) type Word = u32;
 

@@ -83,6 +83,12 @@ fn required<'a>(name: &'static str, tensor: Argument<'a>) -> Result<&'a tk_tenso
     tensor.ok_or_else(|| Error::new(Status::Null, name, "a tensor", "null"))
 }
 
+/// All of them are there.
+#[inline(always)]
+pub(crate) fn present(tensors: &[(&'static str, Argument<'_>)]) -> Result<(), Error> {
+    tensors.iter().try_for_each(|&(name, tensor)| required(name, tensor).map(drop))
+}
+
 /// What a backend reads and writes. Where a call is short a tensor is made in its place: copied from elsewhere it would take longer than
 /// all that is asked of it.
 pub(crate) trait Tensors: Target {
@@ -340,6 +346,7 @@ unsafe fn copy(name: &'static str, expected: &'static str, from: *const i64, to:
     for (i, size) in to.iter_mut().enumerate() {
         // SAFETY: as promised by the caller.
         let number = unsafe { *from.add(i) };
+        let expected = if number < 0 { expected } else { "a size that fits in memory" };
         *size = usize::try_from(number).map_err(|_| Error::new(Status::Invalid, name, expected, number))?;
     }
     Ok(())

@@ -5,11 +5,14 @@
 //! instruction set that the processor was found to have. The scalar definition of each kernel is in [`mod@reference`]; every
 //! instruction set gives the same bits.
 //!
-//! `no_std`, no allocation. Little-endian only.
+//! `no_std`, no allocation. Little-endian only, and on 32-bit ARM without NEON, whose arithmetic flushes subnormals.
 #![no_std]
 
 #[cfg(target_endian = "big")]
 compile_error!("packed weights and bit casts assume a little-endian target");
+
+#[cfg(all(target_arch = "x86", not(target_feature = "sse2")))]
+compile_error!("without SSE2 arithmetic is that of the x87, which rounds twice");
 
 #[cfg(test)]
 extern crate std;

@@ -19,9 +19,9 @@ pub(super) struct Choice<'a> {
 /// The workspace of choices among `columns`, with a list of `room` entries.
 pub(super) fn plan(workers: usize, columns: usize, room: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
     let mut plan = Plan::new();
-    let list = Pieces::bytes::<f32>(room) + Pieces::bytes::<i32>(room);
-    let bytes = Pieces::bytes::<f32>(columns) + Pieces::bytes::<f32>(maxima_len(columns, BLOCK)) + list;
-    let memory = plan.each(workers, bytes)?;
+    let pieces = [Pieces::bytes::<f32>(columns), Pieces::bytes::<f32>(maxima_len(columns, BLOCK))];
+    let list = [Pieces::bytes::<f32>(room), Pieces::bytes::<i32>(room)];
+    let memory = plan.each(workers, pieces.into_iter().chain(list).fold(0, usize::saturating_add))?;
     Ok((plan, memory))
 }
 

@@ -274,7 +274,7 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         check::shape("ffn_norm", &self.ffn_norm, &[hidden])?;
         let d = LayerSizes { batch, tokens, hidden, inner, heads, kv_heads, width, positions, rows };
         for (name, weight, k, n) in self.matrices(d) {
-            check::attribute(name, k <= super::MAX_K, super::MAX_K, k)?;
+            check::attribute(name, k <= super::MAX_K, "at most 65536 inputs", k)?;
             super::weight(name, weight, self.weight_format, WeightSizes { experts: None, k, n })?;
         }
         for (name, scale, n) in [

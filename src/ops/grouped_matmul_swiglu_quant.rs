@@ -198,7 +198,7 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
             }
         };
         let d = GroupedSizes { m, k, n, experts, scales: four.then_some(scales) };
-        check::attribute("x", k <= MAX_K, MAX_K, k)?;
+        check::attribute("x", k <= MAX_K, "at most 65536 columns", k)?;
         check::attribute("weight_scale", n % 2 == 0, "an even N", n)?;
         check::attribute("weight_scale", k % scales == 0, "groups that divide K", scales)?;
         match &self.weight {

@@ -110,7 +110,7 @@ impl<'a, B: Backend> PackWeight<'a, B> {
                 sizes(blocked([a, b, c, d]), Some(experts))
             }
         };
-        check::attribute("weight", d.k <= MAX_K, MAX_K, d.k)?;
+        check::attribute("weight", d.k <= MAX_K, "a K of at most 65536", d.k)?;
         let plain = self.weight_format == FORMAT_ND || !self.weight.is_float();
         check::attribute("weight_format", plain, "plain floats (2)", i64::from(self.weight_format))?;
         match &self.weight {

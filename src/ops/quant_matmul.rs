@@ -146,7 +146,7 @@ impl<'a, B: Backend> QuantMatmul<'a, B> {
     /// Validates, for a query or with data for a run, and returns the sizes.
     pub(crate) fn check(&self, data: bool) -> Result<Product3, Error> {
         let [m, k] = check::sizes("x", &self.x)?;
-        check::attribute("x", k <= MAX_K, MAX_K, k)?;
+        check::attribute("x", k <= MAX_K, "at most 65536 columns", k)?;
         let out = self.out.describe();
         let [rows, n] = check::sizes("out", out)?;
         check::attribute("out", rows == m, m, rows)?;

@@ -156,7 +156,7 @@ pub(crate) struct Batch {
 pub struct TopKTopPSample<'a, B: Backend, T: 'a> {
     /// `[B,V]`: logits, or probabilities without `input_is_logits`.
     pub logits: B::View<'a, T>,
-    /// `[B]`: tokens that top-k keeps; outside 1 ..= min(V, ks_max) the row skips the stage.
+    /// `[B]`: tokens that top-k keeps; outside 1 ..= min(V, K) the row skips the stage, K being what `ks_max` comes to.
     pub top_k: B::View<'a, i32>,
     /// `[B]`: what top-p keeps; <= 0 keeps the best, >= 1 skips the stage.
     pub top_p: B::View<'a, T>,
@@ -223,6 +223,7 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
 
     /// Validates, for a query or with data for a run, and returns the sizes.
     pub(crate) fn check(&self, data: bool) -> Result<Batch, Error> {
+        self.check_presence()?;
         let [rows, vocabulary] = check::sizes("logits", &self.logits)?;
         check::attribute("logits", rows > 0, "at least one row", rows)?;
         if vocabulary > MAX_VOCABULARY {
@@ -230,10 +231,10 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         }
         check::column("top_k", &self.top_k, rows)?;
         check::column("top_p", &self.top_p, rows)?;
-        self.check_noise(rows, vocabulary)?;
         if let Some(min_ps) = &self.min_ps {
             check::column("min_ps", min_ps, rows)?;
         }
+        self.check_noise(rows, vocabulary)?;
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         self.check_outputs(rows, vocabulary)?;
         self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
@@ -274,23 +275,30 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         self.generator.as_ref().map_or(Ok(()), |generator| check::shape("generator", generator, &[2]))
     }
 
+    /// An answer is asked for, and what is asked for has a place.
+    fn check_presence(&self) -> Result<(), Error> {
+        let missing = match (&self.logits_idx, &self.logits_sort_masked) {
+            (Some(_), None) => "logits_sort_masked",
+            (None, Some(_)) => "logits_idx",
+            (None, None) if self.logits_select_idx.is_none() => "logits_select_idx",
+            _ if self.is_need_logits && self.logits_top_kp_select.is_none() => "logits_top_kp_select",
+            _ => return Ok(()),
+        };
+        Err(Error::null(missing))
+    }
+
     fn check_outputs(&self, rows: usize, vocabulary: usize) -> Result<(), Error> {
         let whole = [rows, vocabulary];
-        match (&self.logits_idx, &self.logits_sort_masked) {
-            (Some(idx), Some(sorted)) => {
-                check::shape("logits_idx", idx, &whole)?;
-                check::shape("logits_sort_masked", sorted, &whole)?;
-            }
-            (Some(_), None) => return Err(Error::null("logits_sort_masked")),
-            (None, Some(_)) => return Err(Error::null("logits_idx")),
-            (None, None) if self.logits_select_idx.is_none() => return Err(Error::null("logits_select_idx")),
-            (None, None) => {}
+        if let Some(idx) = &self.logits_idx {
+            check::shape("logits_idx", idx, &whole)?;
+        }
+        if let Some(sorted) = &self.logits_sort_masked {
+            check::shape("logits_sort_masked", sorted, &whole)?;
         }
         if let Some(chosen) = &self.logits_select_idx {
             check::column("logits_select_idx", chosen, rows)?;
         }
-        if self.is_need_logits {
-            let select = self.logits_top_kp_select.as_ref().ok_or(Error::null("logits_top_kp_select"))?;
+        if let Some(select) = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits) {
             check::shape("logits_top_kp_select", select, &whole)?;
         }
         self.row_status.as_ref().map_or(Ok(()), |status| check::column("row_status", status, rows))

@@ -51,7 +51,7 @@ impl<'a> Location<'a> {
     #[inline]
     pub fn bytes(&self) -> Range<usize> {
         let length = if self.has_data() { self.dims.extent() * self.element.size() } else { 0 };
-        self.address..self.address + length
+        self.address..self.address.saturating_add(length)
     }
 
     /// Whether there is memory behind it: no for a tensor that only describes a shape.

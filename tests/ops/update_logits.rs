@@ -154,8 +154,8 @@ fn no_rows_write_nothing() {
     assert_eq!(run(&Host::new(), UpdateLogits::new(logits, TensorMut::new([0, 3], &mut []).unwrap())), Ok(()));
     // Of any length.
     let dims = |shape: &[usize]| tilekern::Dims::contiguous(shape).unwrap();
-    let logits = Tensor::with(dims(&[0, 1, 1 << 61]), &[]).unwrap();
-    let output = TensorMut::with(dims(&[0, 1 << 61]), &mut []).unwrap();
+    let logits = Tensor::with(dims(&[0, 1, usize::MAX / 8]), &[]).unwrap();
+    let output = TensorMut::with(dims(&[0, usize::MAX / 8]), &mut []).unwrap();
     assert_eq!(run(&Host::new(), UpdateLogits::new(logits, output)), Ok(()));
 }
 

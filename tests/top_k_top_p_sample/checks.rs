@@ -81,6 +81,11 @@ fn shapes_that_do_not_fit() {
         assert_eq!(query(|call| call.logits_idx = Some(shape_only_mut(shape))), invalid("logits_idx"));
         assert_eq!(query(|call| call.logits_sort_masked = Some(shape_only_mut(shape))), invalid("logits_sort_masked"));
     }
+    // A tensor that is missing comes first, the size of q last.
+    let q = || Some(Noise::Exponential(shape_only(&[3, 4])));
+    assert_eq!(query(|call| (call.q, call.min_ps) = (q(), Some(shape_only(&[2])))), invalid("min_ps"));
+    let unplaced = |call: &mut Call| (call.q, call.is_need_logits, call.logits_top_kp_select) = (q(), true, None);
+    assert_eq!(query(unplaced), Err((161001, "logits_top_kp_select")));
     for shape in [&[0, 2][..], &[3, 1], &[3, 3], &[2], &[3, 0]] {
         let seeds = |call: &mut Call| {
             call.post_sample = PostSample::MultiNomial;

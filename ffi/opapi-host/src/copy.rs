@@ -50,7 +50,7 @@ impl Transfer {
         let (mut spans, mut own) = (Vec::new(), false);
         for ((name, start, pitch, writes), expected) in sides.into_iter().zip(places) {
             let reach = (self.rows - 1).checked_mul(pitch).and_then(|n| n.checked_add(self.count));
-            let end = reach.and_then(|n| start.checked_add(n)).filter(|&end| end <= isize::MAX as usize);
+            let end = reach.filter(|&n| n <= isize::MAX as usize).and_then(|n| start.checked_add(n));
             let bytes = start..end.ok_or_else(|| Failure::parameter(format!("{name}: a size beyond memory")))?;
             let found = memory::place(start);
             match (expected.or(found), found) {

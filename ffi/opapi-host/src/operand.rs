@@ -110,8 +110,8 @@ impl Operand {
         }
         let reach =
             shape.iter().zip(&strides).try_fold(1usize, |n, (&dim, &stride)| n.checked_add((dim - 1).checked_mul(stride)?));
-        let end = reach.and_then(|n| n.checked_mul(size)).and_then(|n| start.checked_add(n));
-        Ok(start..end.filter(|&end| end <= isize::MAX as usize).ok_or_else(beyond)?)
+        let reach = reach.and_then(|n| n.checked_mul(size)).filter(|&n| n <= isize::MAX as usize);
+        Ok(start..reach.and_then(|n| start.checked_add(n)).ok_or_else(beyond)?)
     }
 
     /// What it uses of memory; nothing without elements.
@@ -150,7 +150,8 @@ impl Operand {
         if !self.located || bytes.len() != to.len() {
             return Err(self.wrong("contiguous memory of the device", bytes.len()));
         }
-        // SAFETY: inside memory of the device that the running work claims.
+        // SAFETY: inside memory of the device that the running work claims, so that it stays; to order what meets there, by streams and
+        // events, is ACL's demand on the program.
         unsafe { core::ptr::copy_nonoverlapping(bytes.start as *const u8, to.as_mut_ptr(), to.len()) };
         Ok(())
     }

@@ -1,10 +1,11 @@
-//! Handles that C holds: numbers, looked up and never dereferenced. None is given out twice: one that was destroyed stays unknown.
+//! Handles that C holds: numbers, looked up and never dereferenced. None is given out twice, so one that was destroyed stays unknown; where
+//! addresses have 32 bits, not before 2^28 others were.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// No address of any process begins like this, so what is dereferenced by mistake faults.
+/// No address of 64 bits begins like this, so what is dereferenced by mistake faults.
 static NEXT: AtomicUsize = AtomicUsize::new(0x5A5A << (usize::BITS - 16));
 
 /// A handle that was never given out.
@@ -34,8 +35,12 @@ impl<T> Table<T> {
 
     /// The handle of a new object that knows it.
     pub fn insert_with(&self, make: impl FnOnce(usize) -> T) -> usize {
-        let handle = fresh();
-        lock(&self.live).insert(handle, Arc::new(make(handle)));
+        let mut live = lock(&self.live);
+        let mut handle = fresh();
+        while handle == 0 || live.contains_key(&handle) {
+            handle = fresh();
+        }
+        live.insert(handle, Arc::new(make(handle)));
         handle
     }
 

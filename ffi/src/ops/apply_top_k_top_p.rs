@@ -4,7 +4,7 @@ use crate::args::Args;
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::target::{Npu, Processor, Target};
-use crate::tensor::{Dtype, Tensors, per_float, tk_tensor};
+use crate::tensor::{Dtype, Tensors, per_float, present, tk_tensor};
 use core::ffi::c_void;
 use tilekern::{Element, Error, Run, ops};
 
@@ -43,6 +43,10 @@ where
 }
 
 impl Operation for tk_apply_top_k_top_p_args<'_> {
+    fn check_presence(&self) -> Result<(), Error> {
+        present(&[("logits", self.logits), ("p", self.p.or(self.k)), ("out", self.out)])
+    }
+
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         per_float!("logits", self.logits, apply::<Processor>(self, job))
     }

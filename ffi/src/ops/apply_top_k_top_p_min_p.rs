@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
-use crate::tensor::{Dtype, per_float, read, read_optional, tk_tensor, write};
+use crate::tensor::{Dtype, per_float, present, read, read_optional, tk_tensor, write};
 use core::ffi::c_void;
 use tilekern::{Element, Error, ops};
 
@@ -42,6 +42,10 @@ fn apply<T: Element + Dtype>(a: &tk_apply_top_k_top_p_min_p_args<'_>, job: Job<'
 }
 
 impl Operation for tk_apply_top_k_top_p_min_p_args<'_> {
+    fn check_presence(&self) -> Result<(), Error> {
+        present(&[("probs", self.probs), ("k", self.k), ("p", self.p), ("sampled_res", self.sampled_res)])
+    }
+
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         per_float!("probs", self.probs, apply(self, job))
     }

@@ -5,7 +5,7 @@ use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::ops::quant_matmul::{TK_FORMAT_ND, bias, channel_scale};
 use crate::target::{Npu, Processor, Target};
-use crate::tensor::{TK_I4, TK_I64, TK_U64, Tensors, dtype, read_i4, tk_tensor};
+use crate::tensor::{TK_I4, TK_I64, TK_U64, Tensors, dtype, present, read_i4, tk_tensor};
 use core::ffi::c_void;
 use tilekern::ops::{self, GroupedScale, GroupedWeight};
 use tilekern::{Error, Run};
@@ -99,6 +99,11 @@ fn weight_scale<'a, B: Target>(tensor: Option<&'a tk_tensor>) -> Result<GroupedS
 }
 
 impl Operation for tk_grouped_matmul_swiglu_quant_args<'_> {
+    fn check_presence(&self) -> Result<(), Error> {
+        present(&[("x", self.x), ("weight", self.weight), ("weight_scale", self.weight_scale), ("x_scale", self.x_scale)])?;
+        present(&[("group_list", self.group_list), ("output", self.output), ("output_scale", self.output_scale)])
+    }
+
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         self.call_on::<Processor>(job)
     }

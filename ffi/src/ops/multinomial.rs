@@ -4,7 +4,7 @@ use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::target::{Npu, Processor, Target};
-use crate::tensor::{Dtype, TK_BF16, TK_F16, TK_F32, TK_F64, Tensors, dtype, tk_tensor, unexpected};
+use crate::tensor::{Dtype, TK_BF16, TK_F16, TK_F32, TK_F64, Tensors, dtype, present, tk_tensor, unexpected};
 use core::ffi::c_void;
 use tilekern::ops::{self, Weight};
 use tilekern::{Error, Run, bf16, f16};
@@ -58,6 +58,10 @@ where
 }
 
 impl Operation for tk_multinomial_args<'_> {
+    fn check_presence(&self) -> Result<(), Error> {
+        present(&[("probs", self.probs), ("out", self.out)])
+    }
+
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         self.call_on::<Processor>(job)
     }
@@ -76,10 +80,6 @@ impl<'a> tk_multinomial_args<'a> {
             + Run<ops::Multinomial<'a, B, bf16>>
             + Run<ops::Multinomial<'a, B, f64>>,
     {
-        // A missing tensor comes before a wrong dtype.
-        if self.probs.is_some() && self.out.is_none() {
-            B::write::<i64>("out", self.out)?;
-        }
         match dtype("probs", self.probs)? {
             TK_F32 => multinomial::<B, f32>(self, job),
             TK_F16 => multinomial::<B, f16>(self, job),

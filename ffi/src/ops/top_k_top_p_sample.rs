@@ -4,7 +4,7 @@ use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::target::{Npu, Processor, Target};
-use crate::tensor::{Dtype, Tensors, per_float, tk_tensor};
+use crate::tensor::{Dtype, Tensors, per_float, present, tk_tensor};
 use core::ffi::c_void;
 use tilekern::ops::{self, Noise, PostSample};
 use tilekern::{Element, Error, Run, Status};
@@ -32,7 +32,7 @@ pub struct tk_top_k_top_p_sample_args<'a> {
     struct_size: usize,
     /// T[B,V]: logits, or probabilities
     logits: Option<&'a tk_tensor>,
-    /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, ks_max) the stage is skipped for that row.
+    /// i32[B]: how many tokens top-k keeps; outside 1 to min(V, K) the stage is skipped for that row, K being what ks_max comes to.
     top_k: Option<&'a tk_tensor>,
     /// T[B]: the mass that top-p keeps; <= 0 keeps the best token, >= 1 all.
     top_p: Option<&'a tk_tensor>,
@@ -47,7 +47,7 @@ pub struct tk_top_k_top_p_sample_args<'a> {
     is_need_logits: CBool,
     /// 32; without effect.
     top_k_guess: i64,
-    /// 1024: the largest top_k; 0 switches top-k off.
+    /// 1024: the largest top_k, as its low 32 bits, rounded up to a multiple of 8 and cut at 1024; 0 switches top-k off.
     ks_max: i64,
     /// true: whether `logits` are logits, and not probabilities.
     input_is_logits: CBool,
@@ -140,6 +140,10 @@ where
 }
 
 impl Operation for tk_top_k_top_p_sample_args<'_> {
+    fn check_presence(&self) -> Result<(), Error> {
+        present(&[("logits", self.logits), ("top_k", self.top_k), ("top_p", self.top_p)])
+    }
+
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         per_float!("logits", self.logits, sample::<Processor>(self, job))
     }

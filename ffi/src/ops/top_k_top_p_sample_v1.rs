@@ -4,7 +4,7 @@ use crate::args::{Args, CBool};
 use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::target::{Npu, Processor, Target};
-use crate::tensor::{Dtype, Tensors, per_float, tk_tensor};
+use crate::tensor::{Dtype, Tensors, per_float, present, tk_tensor};
 use core::ffi::c_void;
 use tilekern::{Element, Error, Run, ops};
 
@@ -83,6 +83,12 @@ where
 }
 
 impl Operation for tk_top_k_top_p_sample_v1_args<'_> {
+    fn check_presence(&self) -> Result<(), Error> {
+        let inputs = [("logits", self.logits), ("top_k", self.top_k), ("top_p", self.top_p)];
+        present(&inputs)?;
+        present(&[("logits_select_idx", self.logits_select_idx)])
+    }
+
     fn call(&self, job: Job<'_>) -> Result<(), Error> {
         per_float!("logits", self.logits, sample::<Processor>(self, job))
     }

@@ -1,7 +1,7 @@
 /* The caller's floating-point environment changes no result and is as it was after a call, and after each task of a call. */
 #include "check.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__SSE__)
 #include <xmmintrin.h>
 typedef unsigned int word;
 static word get(void) { return _mm_getcsr(); }

@@ -79,6 +79,9 @@ int main(void) {
   CHECK_STATUS(run(&args), 161001); /* int4 weights need a bias */
   args = call(), tensors[4].dtype = TK_I32;
   CHECK_STATUS(run(&args), 161002);
+  /* A missing tensor comes first. */
+  args = call(), tensors[0].dtype = TK_U8, args.output = NULL;
+  CHECK_STATUS(run(&args), 161001);
   args = call(), args.struct_size--;
   CHECK_STATUS(run(&args), 161002);
   {

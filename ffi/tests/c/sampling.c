@@ -194,6 +194,8 @@ static void refusals(void) {
   make(&c);
   c.args.top_k = NULL;
   refused(&c, 161001, "top_k: ");
+  c.logits_tensor.dtype = TK_I32;
+  refused(&c, 161001, "top_k: ");
   make(&c);
   c.args.logits_select_idx = NULL;
   refused(&c, 161001, "logits_select_idx: ");

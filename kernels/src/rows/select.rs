@@ -31,8 +31,8 @@ const LIST: usize = 16_384;
 
 /// Room for the list of a row of `n` elements: all of them and a block, or 16 384.
 pub const fn list_len(n: usize) -> usize {
-    let all = (n + 1024).next_power_of_two();
-    if all < LIST { all } else { LIST }
+    let all = n.saturating_add(1024);
+    if all < LIST { all.next_power_of_two() } else { LIST }
 }
 
 impl List<'_> {

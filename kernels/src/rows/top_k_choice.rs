@@ -13,8 +13,11 @@ use crate::simd::{Dot, Simd};
 
 /// Room for the list of a choice among the k best.
 pub const fn choice_len(k: usize) -> usize {
-    let room = (2 * k + 2 * BLOCK).next_power_of_two();
-    if room < 2048 { 2048 } else { room }
+    match k.saturating_add(BLOCK).saturating_mul(2).checked_next_power_of_two() {
+        Some(..2048) => 2048,
+        Some(room) => room,
+        None => usize::MAX,
+    }
 }
 
 /// What a random number counts as: the nearest in [0,1], a NaN as 0.

@@ -102,6 +102,8 @@ fn top_k_top_p_sample_v2() {
         |p| sample_v2(p, middle),
         vec![
             ("q together with the middle result", good.clone(), 561002),
+            ("both, and q not f32", good.typed("q", ACL_FLOAT16), 161002),
+            ("both, and topK of another B", good.shaped("topK", &[4]), 161002),
             ("places of another shape", good.without("q").shaped("places", &[3, 49]), 161002),
             ("sorted not f32", good.without("q").typed("sorted", ACL_FLOAT16), 161002),
             ("an unused index of any shape", good.without("q").shaped("index", &[9, 9]), 0),
