@@ -57,7 +57,9 @@ impl Bench<'_> {
         let v = self.v;
         let host = Host::with(self.level.isa(), Serial).unwrap();
         let (k, p, m) = ([stages.0], [T::narrow(stages.1)], [T::narrow(stages.2)]);
-        let (q, seeds) = (vec![0.5f32; v], [1i64, 0]);
+        let (mut state, seeds) = (2, [1i64, 0]);
+        // Half the sum of two squares is exponential.
+        let q: Vec<f32> = (0..v).map(|_| (normal(&mut state).powi(2) + normal(&mut state).powi(2)) / 2.0).collect();
         let (mut chosen, mut idx, mut sorted) = ([0i64], vec![0i64; v], vec![0.0f32; v]);
         let mut scratch = Scratch::new(core::alloc::Layout::from_size_align(64 * v + 4096, 64).unwrap());
         let mut run = |row: &[T], middle: Option<(&mut [i64], &mut [f32])>| {
@@ -76,14 +78,18 @@ impl Bench<'_> {
                 call.logits_sort_masked = Some(TensorMut::new([1, v], sorted).unwrap());
             }
             host.run(call, &mut scratch).unwrap();
+            chosen[0]
         };
         run(&rows[..v], Some((&mut idx, &mut sorted)));
         let found = sorted.iter().filter(|&&pr| pr > 0.0).count();
         assert!(found == kept || kept == 0, "{name}: {found} kept");
+        assert!(idx[..found].contains(&run(&rows[..v], None)), "{name}: none of those kept");
         if kept == 0 {
             println!("{name}/{v}: {found} kept");
         }
-        self.rows(name, "block64", rows, |row| run(row, None));
+        self.rows(name, "block64", rows, |row| {
+            black_box(run(row, None));
+        });
     }
 
     fn top_k<const BLOCK: usize>(&mut self, rows: &[f32], k: usize) {

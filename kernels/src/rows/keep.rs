@@ -7,7 +7,7 @@ use super::mass::cut;
 use super::min_p::min_p_bound;
 use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::sample::{SMALL, Sample, Stages, WIDE, Workspace, first_of};
-use super::select::{first_sorted, gather, top_k, top_k_above, top_k_bound};
+use super::select::{List, first_sorted, gather, top_k, top_k_above, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::element::Element;
@@ -43,82 +43,113 @@ impl<T: Element> Sample<'_, T> {
     /// The stages.
     #[inline(always)]
     pub(super) fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, found: Found) -> Kept {
-        let Stages { k, p, min_p, is_logits } = self.stages;
+        let Stages { k, p, .. } = self.stages;
+        if p <= 0.0 {
+            return self.keep_best(s, max);
+        }
+        match (k > 0, p < 1.0) {
+            (true, _) => self.keep_top_k::<S, BLOCK>(s, found),
+            (false, true) => self.keep_nucleus::<S, BLOCK>(s, max, front),
+            (false, false) => self.keep_whole::<S, BLOCK>(s, max),
+        }
+    }
+
+    /// What top-p keeps for p <= 0.
+    #[inline(always)]
+    fn keep_best<S: Simd>(&mut self, s: S, max: f32) -> Kept {
+        let list = &mut self.work.list;
+        list.values[0] = if self.stages.is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
+        list.indices[0] = first_max(s, self.row, false).0 as i32;
+        Kept::List(1)
+    }
+
+    /// Top-k, then top-p and min-p of its list.
+    #[inline(always)]
+    fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, found: Found) -> Kept {
+        let Stages { k, p, is_logits, .. } = self.stages;
         let row = self.row;
         let Workspace { list, maxima } = &mut self.work;
-        let nucleus = p > 0.0 && p < 1.0;
-        let mut of_list: fn(usize) -> Kept = Kept::List;
-        let (mut n, weights);
-        if p <= 0.0 {
-            list.values[0] = if is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
-            list.indices[0] = first_max(s, row, false).0 as i32;
-            return Kept::List(1);
-        } else if k > 0 {
-            match found {
-                Found::Candidates(n) => first_sorted(s, list, n, k),
-                Found::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
-                Found::Blocks | Found::Whole(_) => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
-                Found::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
-                    least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
-                    _ => {
-                        block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                        top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-                    }
-                },
-            }
-            weights = Weights::of_list(s, &list.values[..k], is_logits);
-            weights.apply(s, &mut list.values[..k]);
-            n = if nucleus { cut(&list.values[..k], p) } else { k };
-        } else if nucleus {
-            weights = match &mut self.filtered {
-                Some(copy) if is_logits && max < f32::MAX => {
-                    of_list = Kept::Filled;
-                    Weights::of_row_and_fill(s, row, max, copy)
+        match found {
+            Found::Candidates(n) => first_sorted(s, list, n, k),
+            Found::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
+            Found::Blocks | Found::Whole(_) => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
+            Found::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
+                least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
+                _ => {
+                    block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+                    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
                 }
-                _ => Weights::of_row(s, row, max, is_logits),
-            };
-            match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, weights, front, list) {
-                Nucleus::List(found) => n = found,
-                Nucleus::Above(above) => return self.flat_min_p(s, above, weights, max),
-            }
-            weights.apply(s, &mut list.values[..n]);
-        } else {
-            weights = Weights::of_row(s, row, max, is_logits);
-            let top = weights.of_one(s, max);
-            if min_p >= 1.0 {
-                list.values[0] = top;
-                list.indices[0] = first_of::<S, T, BLOCK>(s, row, maxima, max) as i32;
-                return Kept::List(1);
-            }
-            if !(min_p > 0.0 && top >= 0.0) {
-                return Kept::Row(Above::ALL, weights);
-            }
-            let bound = min_p_bound(s, &weights, max, top * min_p);
-            let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, list, 0);
-            if at < row.len().div_ceil(BLOCK) {
-                return Kept::Row(Above::from(bound), weights);
-            }
-            weights.apply(s, &mut list.values[..found]);
-            return Kept::List(found);
+            },
         }
+        Weights::of_list(s, &list.values[..k], is_logits).apply(s, &mut list.values[..k]);
+        let n = if p < 1.0 { cut(&list.values[..k], p) } else { k };
+        Kept::List(self.min_p_of_list(n))
+    }
+
+    /// Top-p of the row, then min-p.
+    #[inline(always)]
+    fn keep_nucleus<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>) -> Kept {
+        let Stages { p, is_logits, .. } = self.stages;
+        let row = self.row;
+        let (weights, kept): (_, fn(usize) -> Kept) = match &mut self.filtered {
+            Some(copy) if is_logits && max < f32::MAX => (Weights::of_row_and_fill(s, row, max, copy), Kept::Filled),
+            _ => (Weights::of_row(s, row, max, is_logits), Kept::List),
+        };
+        let Workspace { list, maxima } = &mut self.work;
+        match top_p::<S, T, BLOCK>(s, Row { row, p, max, maxima }, weights, front, list) {
+            Nucleus::List(n) => {
+                weights.apply(s, &mut list.values[..n]);
+                kept(self.min_p_of_list(n))
+            }
+            Nucleus::Above(above) => self.flat_min_p(s, above, weights, max),
+        }
+    }
+
+    /// Min-p of the row, if that.
+    #[inline(always)]
+    fn keep_whole<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Kept {
+        let Stages { min_p, is_logits, .. } = self.stages;
+        let (row, weights) = (self.row, Weights::of_row(s, self.row, max, is_logits));
+        let Workspace { list, maxima } = &mut self.work;
+        let top = weights.of_one(s, max);
         if min_p >= 1.0 {
-            return of_list(1);
+            list.values[0] = top;
+            list.indices[0] = first_of::<S, T, BLOCK>(s, row, maxima, max) as i32;
+            return Kept::List(1);
         }
-        let top = list.values[0];
-        if min_p > 0.0 && top >= 0.0 {
-            // The list is sorted.
-            let reaches = |j: usize| {
-                let x: f32 = row[list.indices[j] as usize].as_();
-                list.values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
-            };
-            let (mut low, mut high) = (0, n);
-            while low < high {
-                let middle = (low + high) / 2;
-                if reaches(middle) { low = middle + 1 } else { high = middle }
-            }
-            n = low;
+        if !(min_p > 0.0 && top >= 0.0) {
+            return Kept::Row(Above::ALL, weights);
         }
-        of_list(n)
+        let bound = min_p_bound(s, &weights, max, top * min_p);
+        let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, list, 0);
+        if at < row.len().div_ceil(BLOCK) {
+            return Kept::Row(Above::from(bound), weights);
+        }
+        weights.apply(s, &mut list.values[..found]);
+        Kept::List(found)
+    }
+
+    /// How many of the first `n` of the sorted list min-p leaves.
+    #[inline(always)]
+    fn min_p_of_list(&self, n: usize) -> usize {
+        let (Stages { min_p, is_logits, .. }, List { values, indices }) = (self.stages, &self.work.list);
+        let top = values[0];
+        if min_p >= 1.0 {
+            return 1;
+        }
+        if !(min_p > 0.0 && top >= 0.0) {
+            return n;
+        }
+        let reaches = |j: usize| {
+            let x: f32 = self.row[indices[j] as usize].as_();
+            values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
+        };
+        let (mut low, mut high) = (0, n);
+        while low < high {
+            let middle = (low + high) / 2;
+            if reaches(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     /// Min-p after a nucleus that is no list.
