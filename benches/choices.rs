@@ -8,8 +8,9 @@ mod logits;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fresh::fill;
-use logits::normal;
+use logits::{Floor, normal};
 use std::time::{Duration, Instant};
+use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::reference;
 use tilekern::ops::{TopKSampling, TopPSampling, UpdateLogits};
 use tilekern::{Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
@@ -58,6 +59,15 @@ impl Bench<'_> {
                 spent
             });
         });
+    }
+
+    /// What reading the row costs.
+    fn floor(&mut self, logits: &[f32]) {
+        let level = Level::new(self.host.isa()).unwrap();
+        let call = |_: &Host, row: &[f32], _: &[f32; 1], top: &mut f32, _: &mut [u8]| *top = level.run(Floor(row));
+        // Rows of whole accumulators, both lengths.
+        let check = |row: &[f32], _, top: &f32| assert_eq!(*top, row.iter().fold(f32::NEG_INFINITY, |top, &x| top.max(x)));
+        self.op("floor", "max", logits, 0.0, call, check);
     }
 
     fn update(&mut self, logits: &[f32], softmax: bool) {
@@ -128,6 +138,7 @@ fn bench(c: &mut Criterion) {
             let Ok(host) = Host::with(isa, Serial) else { continue };
             let layout = core::alloc::Layout::from_size_align(8 * columns + 256 * 1024, 64).unwrap();
             let mut bench = Bench { criterion: c, host, columns, scratch: Scratch::new(layout) };
+            bench.floor(&flat);
             bench.update(&flat, false);
             bench.update(&flat, true);
             bench.top_k(&flat, 50);

@@ -124,29 +124,29 @@ unsafe impl ParallelFor for Rayon {
 /// Parts of different rows with different workers do not overlap.
 pub(crate) unsafe trait Split: Sync {
     /// What one task gets, for the time of the task.
-    type Part;
+    type Part<'t>;
 
     /// The part of a row and a worker.
     ///
     /// # Safety
     ///
     /// No other part of this row, and none of this worker, lives, and the part does not outlive the task.
-    unsafe fn part(&self, row: usize, worker: usize) -> Self::Part;
+    unsafe fn part<'t>(&self, row: usize, worker: usize) -> Self::Part<'t>;
 }
 
 // SAFETY: rows of a tensor that does not overlap itself are disjoint; validation refuses others.
-unsafe impl<'a, T: Send + Sync> Split for TensorMut<'a, T> {
-    type Part = RowMut<'a, T>;
-    unsafe fn part(&self, row: usize, _worker: usize) -> RowMut<'a, T> {
+unsafe impl<T: Send + Sync + 'static> Split for TensorMut<'_, T> {
+    type Part<'t> = RowMut<'t, T>;
+    unsafe fn part<'t>(&self, row: usize, _worker: usize) -> RowMut<'t, T> {
         // SAFETY: no other part of the row lives.
         unsafe { self.row(row) }
     }
 }
 
 // SAFETY: workers' slices are disjoint.
-unsafe impl<'a, T: Pod + Send> Split for PerWorker<'a, T> {
-    type Part = &'a mut [T];
-    unsafe fn part(&self, _row: usize, worker: usize) -> &'a mut [T] {
+unsafe impl<T: Pod + Send> Split for PerWorker<'_, T> {
+    type Part<'t> = &'t mut [T];
+    unsafe fn part<'t>(&self, _row: usize, worker: usize) -> &'t mut [T] {
         // SAFETY: no other part of the worker lives.
         unsafe { self.worker(worker) }
     }
@@ -157,8 +157,8 @@ pub(crate) struct From<'a, S>(pub &'a S, pub usize);
 
 // SAFETY: different rows are different rows of what is behind the reference.
 unsafe impl<S: Split> Split for From<'_, S> {
-    type Part = S::Part;
-    unsafe fn part(&self, row: usize, worker: usize) -> S::Part {
+    type Part<'t> = S::Part<'t>;
+    unsafe fn part<'t>(&self, row: usize, worker: usize) -> S::Part<'t> {
         // SAFETY: the caller's promise about `row` is one about `row + self.1`.
         unsafe { self.0.part(row + self.1, worker) }
     }
@@ -168,9 +168,9 @@ unsafe impl<S: Split> Split for From<'_, S> {
 pub(crate) struct ByRow<'a, T>(pub PerWorker<'a, T>);
 
 // SAFETY: the slices are disjoint.
-unsafe impl<'a, T: Pod + Send> Split for ByRow<'a, T> {
-    type Part = &'a mut [T];
-    unsafe fn part(&self, row: usize, _worker: usize) -> &'a mut [T] {
+unsafe impl<T: Pod + Send> Split for ByRow<'_, T> {
+    type Part<'t> = &'t mut [T];
+    unsafe fn part<'t>(&self, row: usize, _worker: usize) -> &'t mut [T] {
         // SAFETY: no other part of the row lives.
         unsafe { self.0.worker(row) }
     }
@@ -178,8 +178,8 @@ unsafe impl<'a, T: Pod + Send> Split for ByRow<'a, T> {
 
 // SAFETY: as what is behind the reference.
 unsafe impl<S: Split> Split for &S {
-    type Part = S::Part;
-    unsafe fn part(&self, row: usize, worker: usize) -> Self::Part {
+    type Part<'t> = S::Part<'t>;
+    unsafe fn part<'t>(&self, row: usize, worker: usize) -> Self::Part<'t> {
         // SAFETY: the caller's promise is the same.
         unsafe { (**self).part(row, worker) }
     }
@@ -196,9 +196,9 @@ pub(crate) struct Columns<'a, T> {
 }
 
 // SAFETY: columns of a tensor that does not overlap itself are disjoint; validation refuses others.
-unsafe impl<'a, T: Send + Sync + Copy> Split for Columns<'a, T> {
-    type Part = RowMut<'a, T>;
-    unsafe fn part(&self, row: usize, _worker: usize) -> RowMut<'a, T> {
+unsafe impl<T: Send + Sync + Copy + 'static> Split for Columns<'_, T> {
+    type Part<'t> = RowMut<'t, T>;
+    unsafe fn part<'t>(&self, row: usize, _worker: usize) -> RowMut<'t, T> {
         let (all, _) = self.matrix.dims().last();
         let first = row * self.columns;
         // SAFETY: no other part of these columns lives.
@@ -210,9 +210,9 @@ unsafe impl<'a, T: Send + Sync + Copy> Split for Columns<'a, T> {
 pub(crate) struct Column<'t, 'a, T>(pub &'t TensorMut<'a, T>);
 
 // SAFETY: elements of a tensor that does not overlap itself are disjoint; validation refuses others.
-unsafe impl<'a, T: Send + Sync> Split for Column<'_, 'a, T> {
-    type Part = &'a mut T;
-    unsafe fn part(&self, row: usize, _worker: usize) -> &'a mut T {
+unsafe impl<T: Send + Sync + 'static> Split for Column<'_, '_, T> {
+    type Part<'t> = &'t mut T;
+    unsafe fn part<'t>(&self, row: usize, _worker: usize) -> &'t mut T {
         // SAFETY: no other part of the row lives.
         unsafe { self.0.first_of(row) }
     }
@@ -220,8 +220,8 @@ unsafe impl<'a, T: Send + Sync> Split for Column<'_, 'a, T> {
 
 // SAFETY: as the tensor or slice, where there is one.
 unsafe impl<S: Split> Split for Option<S> {
-    type Part = Option<S::Part>;
-    unsafe fn part(&self, row: usize, worker: usize) -> Self::Part {
+    type Part<'t> = Option<S::Part<'t>>;
+    unsafe fn part<'t>(&self, row: usize, worker: usize) -> Self::Part<'t> {
         // SAFETY: the caller's promise about parts of `self` is one about parts of what is in it.
         self.as_ref().map(|split| unsafe { split.part(row, worker) })
     }
@@ -231,8 +231,8 @@ macro_rules! tuple {
     ($($part:ident)*) => {
         // SAFETY: as each of the parts.
         unsafe impl<$($part: Split),*> Split for ($($part,)*) {
-            type Part = ($($part::Part,)*);
-            unsafe fn part(&self, row: usize, worker: usize) -> Self::Part {
+            type Part<'t> = ($($part::Part<'t>,)*);
+            unsafe fn part<'t>(&self, row: usize, worker: usize) -> Self::Part<'t> {
                 #[allow(non_snake_case)]
                 let ($($part,)*) = self;
                 // SAFETY: as each of the parts.
@@ -252,7 +252,7 @@ pub(crate) fn rows<P: ParallelFor, O: Split>(
     rows: usize,
     grain: usize,
     output: O,
-    body: impl Fn(usize, O::Part) + Sync,
+    body: impl for<'t> Fn(usize, O::Part<'t>) + Sync,
 ) {
     let grain = grain.max(1);
     let task = |index: usize, worker: usize| {
@@ -298,12 +298,12 @@ pub(crate) struct Cut {
 
 /// Calls `body` for every block of a matrix, with a scratch of the worker. Of a tensor of another rank the last dimension are the
 /// columns, the others the rows.
-pub(crate) fn blocks<'a, P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
+pub(crate) fn blocks<P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
     pool: &P,
     cut: Cut,
-    matrix: &'a TensorMut<'a, T>,
+    matrix: &TensorMut<'_, T>,
     scratch: &PerWorker<'_, W>,
-    body: impl Fn(Block<'a, T>, &mut [W]) + Sync,
+    body: impl Fn(Block<'_, T>, &mut [W]) + Sync,
 ) {
     let (columns, _) = matrix.dims().last();
     let rows = matrix.dims().elements() / columns.max(1);
@@ -322,13 +322,13 @@ pub(crate) fn blocks<'a, P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
 }
 
 /// Calls `body` for some rows of a matrix, `columns` columns at a time, with a part of the worker.
-pub(crate) fn strips<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
+pub(crate) fn strips<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     pool: &P,
     rows: Range<usize>,
     columns: usize,
-    matrix: &'a TensorMut<'a, T>,
+    matrix: &TensorMut<'_, T>,
     parts: &S,
-    body: impl Fn(Block<'a, T>, S::Part) + Sync,
+    body: impl for<'t> Fn(Block<'t, T>, S::Part<'t>) + Sync,
 ) {
     let (all, _) = matrix.dims().last();
     let task = |index: usize, worker: usize| {
@@ -346,13 +346,13 @@ pub(crate) fn strips<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
 
 /// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which ascend, so many columns at a
 /// time as `columns` says for their count, with a part of the worker.
-pub(crate) fn tiles<'a, P: ParallelFor, T: Send + Sync + Copy, S: Split>(
+pub(crate) fn tiles<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     pool: &P,
     segments: &[[usize; 3]],
     columns: impl Fn(usize) -> usize + Sync,
-    matrix: &'a TensorMut<'a, T>,
+    matrix: &TensorMut<'_, T>,
     parts: &S,
-    body: impl Fn(usize, Block<'a, T>, S::Part) + Sync,
+    body: impl for<'t> Fn(usize, Block<'t, T>, S::Part<'t>) + Sync,
 ) {
     assert!(segments.is_sorted_by(|[_, _, end], [_, first, _]| end <= first));
     let (all, _) = matrix.dims().last();

@@ -151,8 +151,8 @@ impl<'a, T: Pod> PerWorker<'a, T> {
     ///
     /// # Safety
     ///
-    /// No other slice of that worker lives.
-    pub unsafe fn worker(&self, worker: usize) -> &'a mut [T] {
+    /// No other slice of that worker lives, and this one ends before the memory does.
+    pub unsafe fn worker<'t>(&self, worker: usize) -> &'t mut [T] {
         assert!(worker < self.workers);
         let len = if worker + 1 == self.workers { self.last } else { self.len };
         // SAFETY: the workers' slices are `pitch` bytes apart, aligned, and any bytes are a `T`.

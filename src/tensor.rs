@@ -186,9 +186,10 @@ impl<'a, T> TensorMut<'a, T> {
     ///
     /// # Safety
     ///
-    /// No other [`RowMut`] of row `r` lives or is made while this one does, and the tensor does not overlap itself.
+    /// No other [`RowMut`] of row `r` lives or is made while this one does, which ends before the memory does, and the tensor does not overlap
+    /// itself.
     #[inline]
-    pub(crate) unsafe fn row(&self, r: usize) -> RowMut<'a, T> {
+    pub(crate) unsafe fn row<'t>(&self, r: usize) -> RowMut<'t, T> {
         let (len, stride) = self.dims.last();
         debug_assert!(r * len < self.dims.elements().max(1));
         // SAFETY: `r` is below the number of rows, so the row lies inside the extent.
@@ -199,9 +200,10 @@ impl<'a, T> TensorMut<'a, T> {
     ///
     /// # Safety
     ///
-    /// No other reference to it lives or is made while this one does, and the tensor does not overlap itself.
+    /// No other reference to it lives or is made while this one does, which ends before the memory does, and the tensor does not overlap
+    /// itself.
     #[inline]
-    pub(crate) unsafe fn first_of(&self, i: usize) -> &'a mut T {
+    pub(crate) unsafe fn first_of<'t>(&self, i: usize) -> &'t mut T {
         debug_assert!(i < self.dims.shape[0]);
         // SAFETY: `i` is inside the first dimension, so the element lies inside the extent; a run refuses misaligned data.
         unsafe { &mut *self.data.add(i * self.dims.strides[0]) }

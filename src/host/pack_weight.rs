@@ -60,12 +60,12 @@ impl<P: ParallelFor> Host<P> {
     }
 
     /// Calls `body(expert, columns, (panels, sums, scales))` for all columns of all experts.
-    fn each_strip<'a>(
+    fn each_strip(
         &self,
-        packed: &'a mut [i8],
-        scale: Option<&'a TensorMut<'a, f32>>,
+        packed: &mut [i8],
+        scale: Option<&TensorMut<'_, f32>>,
         d: WeightSizes,
-        body: impl Fn(usize, Range<usize>, Strip<'a>) + Sync,
+        body: impl Fn(usize, Range<usize>, Strip<'_>) + Sync,
     ) {
         let (vectors, count) = (panel_vectors(d.k), d.n.div_ceil(16));
         let experts = packed[HEADER..].as_chunks_mut().0.chunks_exact_mut(count * (vectors + 1));

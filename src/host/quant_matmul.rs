@@ -134,7 +134,7 @@ struct Chunk<'a, P> {
 
 impl<P: ParallelFor> Chunk<'_, P> {
     /// The columns over the pool; `finish` takes sums, and the block of the output that they belong to.
-    fn run<'t, T: Copy + Send + Sync>(&self, out: &'t TensorMut<'t, T>, finish: impl Fn(Finished<'_>, Target<'_, 't, T>) + Sync) {
+    fn run<T: Copy + Send + Sync>(&self, out: &TensorMut<'_, T>, finish: impl Fn(Finished<'_>, Target<'_, '_, T>) + Sync) {
         let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
         let columns = task_columns(rows.len(), self.d, &self.weight, level);
         parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |mut block, (words, stage)| {

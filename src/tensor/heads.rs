@@ -120,10 +120,10 @@ pub(crate) struct Tokens<'t, 'a, T> {
 
 // SAFETY: rows differ in the batch row or in the position, so their heads are disjoint elements of a tensor that does not overlap
 // itself; validation refuses others.
-unsafe impl<'a, T: Send + Sync> Split for Tokens<'_, 'a, T> {
-    type Part = HeadsMut<'a, T>;
+unsafe impl<T: Send + Sync + 'static> Split for Tokens<'_, '_, T> {
+    type Part<'t> = HeadsMut<'t, T>;
     #[inline]
-    unsafe fn part(&self, row: usize, _worker: usize) -> HeadsMut<'a, T> {
+    unsafe fn part<'t>(&self, row: usize, _worker: usize) -> HeadsMut<'t, T> {
         let (batch, token) = (row / self.tokens, row % self.tokens);
         let start = self.start.map_or(0, |start| start.get(batch) as usize);
         HeadsMut { data: self.tensor.data, place: Place::of(&self.tensor.dims, batch, start + token), memory: PhantomData }
