@@ -1,0 +1,86 @@
+//! A row of TopKTopPSample against its scalar definition, bit for bit, on every instruction set and for several sizes of block.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod answer;
+mod hard;
+
+use answer::{KINDS, compare, row};
+use common::{Random, levels};
+use half::{bf16, f16};
+use tilekern_kernels::reference;
+use tilekern_kernels::rows::{FirstMax, List, TopK, list_len, maxima_len};
+
+const LENGTHS: [usize; 18] = [1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 1024, 1025, 1100, 2049, 4096, 8191];
+
+#[test]
+fn rows_equal_the_definition() {
+    let mut random = Random(11);
+    for v in LENGTHS {
+        for kind in 0..KINDS {
+            for repeat in 0..if v < 300 { 16 } else { 6 } {
+                compare::<f32, 256>(&mut random, v, kind, repeat % 3 > 0);
+            }
+            compare::<f16, 64>(&mut random, v, kind, true);
+            compare::<bf16, 64>(&mut random, v, kind, true);
+        }
+    }
+}
+
+/// Long enough that the nucleus is found by halving, and the exponential numbers take turns.
+#[test]
+fn long_rows_equal_the_definition() {
+    let mut random = Random(12);
+    for v in [17_000, 40_001] {
+        for kind in 0..KINDS {
+            compare::<f32, 256>(&mut random, v, kind, true);
+            for _ in 0..2 {
+                compare::<f32, 256>(&mut random, v, kind, false);
+            }
+            if kind < 3 {
+                compare::<bf16, 64>(&mut random, v, kind, false);
+            }
+        }
+    }
+}
+
+#[test]
+fn top_k_of_every_k() {
+    let mut random = Random(13);
+    for v in [1, 17, 300, 5000] {
+        for kind in [0, 1, 2, 3, 4, 6] {
+            let row = row(&mut random, kind, v);
+            let mut order: Vec<u32> = (0..v as u32).collect();
+            let x = |i: u32| reference::clean(row[i as usize]);
+            order.sort_by(|&a, &b| x(b).total_cmp(&x(a)));
+            for k in [1, 2, 3, 50, 255, 1024].into_iter().filter(|&k| k <= v) {
+                let room = list_len(v) >> random.below(2);
+                let (mut maxima, mut values, mut indices) = (vec![0.0; maxima_len(v, 32)], vec![0.0; room], vec![0; room]);
+                for level in levels() {
+                    let list = List { values: &mut values, indices: &mut indices };
+                    level.run(TopK::<f32, 32> { row: &row, k, maxima: &mut maxima, list });
+                    let found: Vec<u32> = indices[..k].iter().map(|&i| i as u32).collect();
+                    assert_eq!(found, order[..k], "{level:?} v={v} k={k} kind={kind} room={room}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn first_maximum() {
+    let mut random = Random(14);
+    for v in [1, 15, 16, 17, 64, 1023, 1024, 1025, 3000] {
+        for kind in 0..KINDS {
+            let row = row(&mut random, kind, v);
+            let expected = reference::first_max(v, |i| reference::clean(row[i]));
+            for level in levels() {
+                let (index, summary) = level.run(FirstMax { row: &row });
+                assert_eq!(index, expected, "{level:?} v={v} kind={kind}");
+                assert_eq!(summary.nan, row.iter().any(|x| x.is_nan()), "{level:?} v={v} kind={kind}");
+                assert_eq!(summary.infinite, row.contains(&f32::INFINITY), "{level:?} v={v} kind={kind}");
+            }
+        }
+    }
+}
