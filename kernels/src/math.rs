@@ -2,10 +2,10 @@
 //!
 //! Every step is an IEEE operation or a fused multiply-add in a fixed place, so the bits are the same on every instruction set.
 //!
-//! * `exp`: with n = rne(x / ln 2) and r = x - n ln 2 in two fused steps, |r| <= 0.3466, it is 1 + (r + r^2 q(r)) with q of degree 4, and
-//!   2^n is added into the exponent. It never falls where x rises, so sorted logits have sorted probabilities: r, added last but one, is
-//!   all that the rounding of the quadratic part could not undo. At most 1.05 ulp; Horner's rule to the end has 0.90 but is not
-//!   monotone, and one degree less has 2.2.
+//! * `exp`: with n = rne(x / ln 2) and r = x - n ln 2 in two fused steps, |r| <= 0.3466, it is 1 + (r + r^2 q(r)) with q of degree
+//!   4, and 2^n is added into the exponent. It never falls where x rises, so sorted logits have sorted probabilities: r, added last
+//!   but one, is all that the rounding of the quadratic part could not undo. At most 1.05 ulp; Horner's rule to the end has 0.90
+//!   but is not monotone, and one degree less has 2.2.
 //! * `log`: x = m 2^e with m in [sqrt(1/2), sqrt(2)), then log1p(m - 1) by a polynomial of degree 9 and e ln 2 in two parts. At most
 //!   0.84 ulp.
 //! * `sigmoid`: 1 / (1 + exp(-x)). At most 2.49 ulp where the result is normal.

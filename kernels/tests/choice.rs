@@ -3,7 +3,7 @@
 mod common;
 use common::{LENGTHS, Random, bits, levels, rounds};
 use tilekern_kernels::reference;
-use tilekern_kernels::rows::{BLOCK, List, Probabilities, TopKChoice, TopPChoice, choice_len, list_len, maxima_len};
+use tilekern_kernels::rows::{List, Probabilities, TopKChoice, TopPChoice, choice_len, list_len, workspace_maxima};
 
 fn number(random: &mut Random) -> f32 {
     match random.below(8) {
@@ -56,7 +56,7 @@ struct Memory {
 
 impl Memory {
     fn new(n: usize, list: usize) -> Memory {
-        let maxima = maxima_len(n, BLOCK);
+        let maxima = workspace_maxima(n);
         Memory { maxima: vec![f32::NAN; maxima], values: vec![f32::NAN; list], indices: vec![-1; list] }
     }
 

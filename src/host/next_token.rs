@@ -6,7 +6,7 @@ use crate::ops::{NextToken, check};
 use crate::parallel::{self, Column, ParallelFor};
 use crate::scratch::{Pieces, Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
-use tilekern_kernels::rows::{BLOCK, List, maxima_len};
+use tilekern_kernels::rows::{List, workspace_maxima};
 
 /// What a choice reads, and works in.
 pub(super) struct Choice<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Choice<'a> {
 /// The workspace of choices among `columns`, with a list of `room` entries.
 pub(super) fn plan(workers: usize, columns: usize, room: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
     let mut plan = Plan::new();
-    let pieces = [Pieces::bytes::<f32>(columns), Pieces::bytes::<f32>(maxima_len(columns, BLOCK))];
+    let pieces = [Pieces::bytes::<f32>(columns), Pieces::bytes::<f32>(workspace_maxima(columns))];
     let list = [Pieces::bytes::<f32>(room), Pieces::bytes::<i32>(room)];
     let memory = plan.each(workers, pieces.into_iter().chain(list).fold(0, usize::saturating_add))?;
     Ok((plan, memory))
@@ -73,7 +73,7 @@ impl<P: ParallelFor> Host<P> {
             *id = choose(Choice {
                 row: call.rows.row(row).staged(&mut memory),
                 random: call.random.first_of(row),
-                maxima: memory.take(maxima_len(columns, BLOCK)),
+                maxima: memory.take(workspace_maxima(columns)),
                 list: List { values: memory.take(room), indices: memory.take(room) },
             }) as i32;
             if let Some(length) = length {

@@ -8,8 +8,8 @@ fn ordered(x: f32) -> f32 {
     if x.is_nan() { f32::NEG_INFINITY } else { x + 0.0 }
 }
 
-/// Writes to `output` what top-k and top-p leave of a row, -inf elsewhere. `order` is as long as the row; `k` of the length of the row, or
-/// more, and a `p` of NaN switch the stage off.
+/// Writes to `output` what top-k and top-p leave of a row, -inf elsewhere. `order` is as long as the row; `k` of the length of the
+/// row, or more, and a `p` of NaN switch the stage off.
 ///
 /// The row is sorted, smaller first, of equal ones the lower index first. Top-k drops what is below the k-th from the end. Top-p drops
 /// from the front while the running sum of masses `round(pr * 2^52)`, rounded to f32, is at most `1 - p`; where that is 0, while the

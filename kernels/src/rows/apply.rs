@@ -234,8 +234,8 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
             if t == 0.0 {
                 return Kept { value: share.first_positive(s).max(least), skip: 0 };
             }
-            // All below it together have less than t: one part in 10^3 is more than the roundings of the function, a unit for each element more
-            // than those of masses.
+            // All below it together have less than t: one part in 10^3 is more than the roundings of the function, a unit for each
+            // element more than those of masses.
             let n = row.len() as f64;
             let spare = (f64::from(t) - n / ONE) * f64::from(share.sum) / n;
             let floor = if spare > 0.0 { (f64::from(max) + libm::log(spare) - 1e-3) as f32 } else { f32::NEG_INFINITY };

@@ -39,8 +39,8 @@ pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], ma
     Summary::new(max, nan && holds_nan(s, row))
 }
 
-/// [`block_maxima`], and the sum of the row by estimates around `center`; `None` where elements are too far above that. For rows that take
-/// longer to read than to add up.
+/// [`block_maxima`], and the sum of the row by estimates around `center`; `None` where elements are too far above that. For rows
+/// that take longer to read than to add up.
 #[inline(never)]
 pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -155,8 +155,9 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
 
 /// The groups of 16 whole blocks with room for their maxima, and what is behind: a rest of the row and its room.
 ///
-/// The blocks of a group are for a loop that is not unrolled, hence its opaque length: one load instruction then meets every few lines of the
-/// row, which prefetchers need that tell streams apart by instructions. Zen 5 takes twice as long where 32 or more share a row.
+/// The blocks of a group are for a loop that is not unrolled, hence its opaque length: one load instruction then meets every few
+/// lines of the row, which prefetchers need that tell streams apart by instructions. Zen 5 takes twice as long where 32 or more
+/// share a row.
 #[inline(always)]
 fn groups<'r, 'm, T, const BLOCK: usize>(
     row: &'r [T],
@@ -254,8 +255,8 @@ struct Search {
 }
 
 impl Search {
-    /// Goes on until no more than `few` values are in doubt, of which `values` are all; true where the search has ended. Values that are not
-    /// in doubt may be missing: `above` is how many of those beyond are.
+    /// Goes on until no more than `few` values are in doubt, of which `values` are all; true where the search has ended. Values
+    /// that are not in doubt may be missing: `above` is how many of those beyond are.
     #[inline(always)]
     fn narrow<S: Simd>(&mut self, s: S, values: &[f32], above: usize, enough: [usize; 2], few: usize) -> bool {
         let [k, most] = enough;

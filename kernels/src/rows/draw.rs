@@ -1,5 +1,5 @@
-//! The race of a row that no stage touched with drawn noise. A number takes far longer to draw than an element to read, and most elements
-//! need none: they would lose with the smallest number there is.
+//! The race of a row that no stage touched with drawn noise. A number takes far longer to draw than an element to read, and most
+//! elements need none: they would lose with the smallest number there is.
 
 use super::race::{Lead, NEAR};
 use super::select::look_up;
@@ -12,8 +12,9 @@ use crate::simd::Simd;
 /// Elements that are looked at before some of them race, at most.
 const PIECE: usize = 4096;
 
-/// The winner of a row whose largest logit is `max`, if the sum of the weights cannot change it. The first `n` of `indices` are those of
-/// all elements from the value `listed.0` on that stand before the index `listed.1`; they race first, and tell who of the others can win.
+/// The winner of a row whose largest logit is `max`, if the sum of the weights cannot change it. The first `n` of `indices` are
+/// those of all elements from the value `listed.0` on that stand before the index `listed.1`; they race first, and tell who of the
+/// others can win.
 #[inline(always)]
 pub fn certain_draw<S: Simd, T: Element>(
     s: S,

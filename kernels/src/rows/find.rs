@@ -18,8 +18,8 @@ pub const fn room(block: usize) -> usize {
     (if block < WORD { WORD } else { block }) + 8
 }
 
-/// The indices of [`super::select::gather`]. The values behind the first `n` are lost: numbers of blocks stand there. The list has [`room`]
-/// for a block behind them.
+/// The indices of [`super::select::gather`]. The values behind the first `n` are lost: numbers of blocks stand there. The list has
+/// [`room`] for a block behind them.
 #[inline(always)]
 pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -190,8 +190,8 @@ fn list_bits<S: Simd>(s: S, word: u64, start: usize, to: &mut [i32]) -> &mut [i3
     &mut to[word.count_ones() as usize..]
 }
 
-/// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to an even
-/// number, at least two; returns how many there are. Two at once, so that how often the loop runs is mostly foreseen.
+/// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to
+/// an even number, at least two; returns how many there are. Two at once, so that how often the loop runs is mostly foreseen.
 #[inline(always)]
 pub fn positions(mut word: u64, base: usize, to: &mut [i32]) -> usize {
     let n = word.count_ones() as usize;

@@ -1,30 +1,26 @@
 //! What the stages of TopKTopPSample leave of a row.
 
-use super::blocks::block_maxima;
 use super::estimate::Whole;
 use super::first_max::first_max;
+use super::largest::First;
 use super::mass::cut;
 use super::min_p::min_p_bound;
 use super::nucleus::{Front, Nucleus, Row, top_p};
-use super::sample::{SMALL, Sample, Stages, WIDE, Workspace, first_of};
-use super::select::{List, first_sorted, gather, top_k, top_k_above, top_k_bound};
+use super::sample::{Sample, Stages, Workspace, first_of};
+use super::select::{List, gather};
 use super::softmax::Weights;
 use super::survivors::Above;
 use crate::element::Element;
 use crate::simd::Simd;
 
-/// What the first pass left for top-k.
+/// What the first pass left.
 pub(super) enum Found {
-    /// Maxima of blocks.
+    /// For top-k.
+    Top(First),
+    /// Without top-k, maxima of blocks.
     Blocks,
     /// The same and, for a nucleus, the sum of the row.
     Whole(Whole),
-    /// Maxima of the smallest blocks.
-    Small,
-    /// Maxima of wide blocks, of what is above 0.
-    Half,
-    /// The first entries of the list, unsorted.
-    Candidates(usize),
 }
 
 /// What the stages leave.
@@ -43,14 +39,14 @@ impl<T: Element> Sample<'_, T> {
     /// The stages.
     #[inline(always)]
     pub(super) fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, found: Found) -> Kept {
-        let Stages { k, p, .. } = self.stages;
+        let p = self.stages.p;
         if p <= 0.0 {
             return self.keep_best(s, max);
         }
-        match (k > 0, p < 1.0) {
-            (true, _) => self.keep_top_k::<S, BLOCK>(s, found),
-            (false, true) => self.keep_nucleus::<S, BLOCK>(s, max, front),
-            (false, false) => self.keep_whole::<S, BLOCK>(s, max),
+        match found {
+            Found::Top(first) => self.keep_top_k::<S, BLOCK>(s, first),
+            _ if p < 1.0 => self.keep_nucleus::<S, BLOCK>(s, max, front),
+            _ => self.keep_whole::<S, BLOCK>(s, max),
         }
     }
 
@@ -65,22 +61,10 @@ impl<T: Element> Sample<'_, T> {
 
     /// Top-k, then top-p and min-p of its list.
     #[inline(always)]
-    fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, found: Found) -> Kept {
+    fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, first: First) -> Kept {
         let Stages { k, p, is_logits, .. } = self.stages;
-        let row = self.row;
         let Workspace { list, maxima } = &mut self.work;
-        match found {
-            Found::Candidates(n) => first_sorted(s, list, n, k),
-            Found::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
-            Found::Blocks | Found::Whole(_) => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
-            Found::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
-                least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
-                _ => {
-                    block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-                }
-            },
-        }
+        first.largest::<S, T, BLOCK>(s, self.row, k, maxima, list);
         Weights::of_list(s, &list.values[..k], is_logits).apply(s, &mut list.values[..k]);
         let n = if p < 1.0 { cut(&list.values[..k], p) } else { k };
         Kept::List(self.min_p_of_list(n))

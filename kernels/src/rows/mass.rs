@@ -19,8 +19,8 @@ pub fn bounded(pr: f32) -> f32 {
     pr.clamp(0.0, 1.0)
 }
 
-/// Whether top-p keeps an entry, from the mass up to and with it: `f32(f32(prefix) - pr) < p`, or nothing stands before it. Probabilities
-/// descend with the list, so this never turns true again once it was false, and any search finds the one cut.
+/// Whether top-p keeps an entry, from the mass up to and with it: `f32(f32(prefix) - pr) < p`, or nothing stands before it.
+/// Probabilities descend with the list, so this never turns true again once it was false, and any search finds the one cut.
 #[inline(always)]
 pub fn stays(prefix: u64, pr: f32, p: f32) -> bool {
     // Exact: a division by a power of two. The first entry's own mass may be rounded up by more than p.
@@ -42,7 +42,8 @@ pub fn cut(probabilities: &[f32], p: f32) -> usize {
     probabilities.len()
 }
 
-/// Where the descending entries of a row end that are kept. Any search finds the one end: what does not stay has nothing behind it that does.
+/// Where the descending entries of a row end that are kept. Any search finds the one end: what does not stay has nothing behind it
+/// that does.
 #[derive(Clone, Copy)]
 pub enum End {
     /// Before the first that [`stays`] denies.
@@ -87,9 +88,9 @@ const ROUND: f32 = 12_582_912.0;
 
 /// The sum of the masses of many probabilities, 16 at a time.
 ///
-/// A mass has up to 53 bits; here it is three numbers, of 22, 22 and 8 bits, the lower two with a sign: the multiples of 2^-22, of 2^-44 and
-/// of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added as integers,
-/// which may wrap: those of 1.5 * 2^23 itself are taken off in the end.
+/// A mass has up to 53 bits; here it is three numbers, of 22, 22 and 8 bits, the lower two with a sign: the multiples of 2^-22, of
+/// 2^-44 and of 2^-52 nearest to what is left. They are rounded by the addition of 1.5 * 2^23, and the bits of these sums are added
+/// as integers, which may wrap: those of 1.5 * 2^23 itself are taken off in the end.
 pub struct Total<S: Simd> {
     parts: [S::I32; 3],
     /// How many numbers each lane of `parts` holds.

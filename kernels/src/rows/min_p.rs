@@ -6,8 +6,8 @@ use super::softmax::Weights;
 use crate::element::Element;
 use crate::simd::Simd;
 
-/// Two values close to where min-p cuts, the former surely not above it, the latter not below: what lies between them hangs on the sum of
-/// the row.
+/// Two values close to where min-p cuts, the former surely not above it, the latter not below: what lies between them hangs on the
+/// sum of the row.
 #[inline(always)]
 pub fn surroundings(min_p: f32, max: f32) -> Option<(f32, f32)> {
     if min_p < 1e-20 {

@@ -43,6 +43,9 @@ mod survivors;
 
 mod find;
 
+mod largest;
+pub use largest::workspace_maxima;
+
 mod select;
 pub use select::{List, TopK, list_len};
 
@@ -70,7 +73,7 @@ mod min_p;
 mod outputs;
 
 mod sample;
-pub use sample::{Blocked, Choice, InPlace, Middle, Sample, Stages, Workspace, status, workspace_maxima};
+pub use sample::{Blocked, Choice, InPlace, Middle, Sample, Stages, Workspace, status};
 
 mod sample_v1;
 pub use sample_v1::{MAX_K, SampleV1};

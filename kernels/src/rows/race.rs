@@ -107,8 +107,8 @@ pub(super) struct Lead {
     second: f32,
 }
 
-/// Whether a race can be decided among weights that are not yet divided by their sum: where noise could be tiny, so could the weights that
-/// win, and then the division may leave them few bits.
+/// Whether a race can be decided among weights that are not yet divided by their sum: where noise could be tiny, so could the
+/// weights that win, and then the division may leave them few bits.
 #[inline(always)]
 fn forgives_division(noise: &Noise<'_>) -> bool {
     match *noise {
@@ -118,8 +118,8 @@ fn forgives_division(noise: &Noise<'_>) -> bool {
     }
 }
 
-/// The winner's place among weights that are probabilities but for a common divisor of 1 to 2^20, if no such divisor can change it: if no
-/// other score comes near.
+/// The winner's place among weights that are probabilities but for a common divisor of 1 to 2^20, if no such divisor can change it:
+/// if no other score comes near.
 #[inline(always)]
 pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, weight: impl FnMut(Span) -> S::F32) -> Option<usize> {
     if !forgives_division(noise) {

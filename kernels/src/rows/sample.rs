@@ -4,13 +4,13 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole, half_maxima, maxima_len, range};
+use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole, range};
 use super::draw::certain_draw;
 use super::find::find;
 use super::first_max::{Summary, first_max, position};
-use super::guess::candidates;
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
+use super::largest::First;
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
@@ -58,24 +58,12 @@ pub struct Middle<'a> {
 pub struct Workspace<'a> {
     /// As long as [`super::list_len`] of the row, or 2048.
     pub list: List<'a>,
-    /// As long as [`workspace_maxima`] of the row.
+    /// As long as [`super::workspace_maxima`] of the row.
     pub maxima: &'a mut [f32],
 }
 
-/// The block of a top-k that is large for its row.
-pub(super) const SMALL: usize = 16;
-/// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
-pub(super) const WIDE: usize = 128;
-/// Rows longer than this have blocks enough for every top-k.
-const LONG: usize = 1 << 18;
-
 /// Rows of more bytes come from further away than the second cache.
 const FAR: usize = 1 << 20;
-
-/// How many maxima a row of `n` elements needs, in blocks of 64 or more.
-pub const fn workspace_maxima(n: usize) -> usize {
-    maxima_len(n, if n > LONG { 64 } else { SMALL })
-}
 
 /// A row of TopKTopPSample.
 pub struct Sample<'a, T> {
@@ -165,19 +153,17 @@ impl<'a, T: Element> Sample<'a, T> {
             | bit(status::EMPTY, is_empty(self.row, summary, self.stages.is_logits))
     }
 
-    /// Whether top-k is large for the blocks: a good part of them would have to be read again.
-    #[inline(always)]
-    fn few_blocks<const BLOCK: usize>(&self) -> bool {
-        self.stages.k > self.row.len() / (4 * BLOCK) && self.row.len() <= LONG
-    }
-
     /// The first pass.
     #[inline(always)]
     fn scan<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (Found, Summary) {
-        let (few, row, nan, Stages { k, p, is_logits, .. }) = (self.few_blocks::<BLOCK>(), self.row, self.nan, self.stages);
+        let (row, nan, Stages { k, p, is_logits, .. }) = (self.row, self.nan, self.stages);
         let Workspace { list, maxima } = &mut self.work;
+        if k > 0 {
+            let (first, summary) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, nan);
+            return (Found::Top(first), summary);
+        }
         // Adding up is hidden behind reading.
-        if k == 0 && 0.0 < p && p < 1.0 && is_logits && size_of_val(row) > FAR {
+        if 0.0 < p && p < 1.0 && is_logits && size_of_val(row) > FAR {
             // The largest of a sample, or what comes next above it.
             let taken = sample(s, row, list);
             let center = ascending_to_value(range(s, &list.values[..taken]).1);
@@ -185,20 +171,7 @@ impl<'a, T: Element> Sample<'a, T> {
                 return (Found::Whole(whole), summary);
             }
         }
-        // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
-        if k > 0
-            && k <= row.len() / (2 * WIDE)
-            && let Some(summary) = half_maxima::<S, T, WIDE>(s, row, maxima, nan)
-        {
-            return (Found::Half, summary);
-        }
-        if !few {
-            return (Found::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
-        }
-        match candidates(s, row, k, maxima, list, nan) {
-            Some((summary, n)) => (Found::Candidates(n), summary),
-            None => (Found::Small, block_maxima::<S, T, SMALL>(s, row, maxima, nan)),
-        }
+        (Found::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan))
     }
 
     /// The row by way of its block maxima.
@@ -230,8 +203,8 @@ impl<'a, T: Element> Sample<'a, T> {
         Choice { token, status }
     }
 
-    /// The choice of logits without top-k where it does not hang on the sum of the row, and no list is asked for: the sum is a pass of its
-    /// own. Else what was found out about the nucleus.
+    /// The choice of logits without top-k where it does not hang on the sum of the row, and no list is asked for: the sum is a pass
+    /// of its own. Else what was found out about the nucleus.
     #[inline(always)]
     fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &Found) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;

@@ -204,8 +204,8 @@ pub struct TopK<'a, T, const BLOCK: usize = 64> {
     pub k: usize,
     /// As long as [`maxima_len`] of the row.
     pub maxima: &'a mut [f32],
-    /// As long as [`list_len`] of the row, or shorter but with room for twice k as a power of two, for 32, and for k, a block (64, if that is
-    /// more) and 8. The first k indices are the answer.
+    /// As long as [`list_len`] of the row, or shorter but with room for twice k as a power of two, for 32, and for k, a block (64,
+    /// if that is more) and 8. The first k indices are the answer.
     pub list: List<'a>,
 }
 

@@ -61,8 +61,8 @@ fn below<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
 }
 
 impl Weights {
-    /// [`Weights::of_row`] of logits that are all below +inf, and a `copy`, as long as the row, of nothing but -inf: its memory is fetched
-    /// while exponentials are computed.
+    /// [`Weights::of_row`] of logits that are all below +inf, and a `copy`, as long as the row, of nothing but -inf: its memory is
+    /// fetched while exponentials are computed.
     #[inline(never)]
     pub fn of_row_and_fill<S: Simd, T: Element>(s: S, row: &[T], max: f32, copy: &mut [f32]) -> Weights {
         s.vectorize(

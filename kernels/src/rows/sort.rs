@@ -1,9 +1,9 @@
 //! Sorting a list of entries that stand in index order: larger values first, of equal ones the lower index.
 //!
-//! What is sorted are 32-bit integers: the distance of a value from the largest, and below it the place of its entry. A bitonic network
-//! of minima and maxima does it, in which no branch hangs on the data. Distances too large for that are counted in steps of several
-//! units; entries within one step then stay in index order, which is wrong only where their values rise. Such a run is sorted on its own, with
-//! smaller steps: mostly of one unit, and always after a few times.
+//! What is sorted are 32-bit integers: the distance of a value from the largest, and below it the place of its entry. A bitonic
+//! network of minima and maxima does it, in which no branch hangs on the data. Distances too large for that are counted in steps of
+//! several units; entries within one step then stay in index order, which is wrong only where their values rise. Such a run is
+//! sorted on its own, with smaller steps: mostly of one unit, and always after a few times.
 
 use super::blocks::range;
 use super::key::value_to_ascending;

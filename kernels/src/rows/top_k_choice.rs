@@ -3,9 +3,10 @@
 //! The k best are found as everywhere, sorted. Weights are summed in `f64` one after the other, by rank: ranks are the same however
 //! they were found, so this sum has the same bits on every instruction set, and k additions are little beside the search.
 
-use super::blocks::{BLOCK, block_maxima};
+use super::blocks::BLOCK;
 use super::key::clean;
-use super::select::{List, top_k};
+use super::largest::First;
+use super::select::List;
 use super::softmax::weight;
 use super::{lanes, vectors};
 use crate::dispatch::{Kernel, compiled_here};
@@ -36,7 +37,7 @@ pub struct TopKChoice<'a> {
     pub diversity: f32,
     /// In [0,1).
     pub random: f32,
-    /// As long as [`super::maxima_len`] of the row, in blocks of [`BLOCK`].
+    /// As long as [`super::workspace_maxima`] of the row.
     pub maxima: &'a mut [f32],
     /// As long as [`choice_len`] of k.
     pub list: List<'a>,
@@ -49,8 +50,8 @@ impl Kernel for TopKChoice<'_> {
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> usize {
-        block_maxima::<S, f32, BLOCK>(s, self.row, self.maxima, false);
-        top_k::<S, f32, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
+        let (first, _) = First::pass::<S, f32, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list, false);
+        first.largest::<S, f32, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         let weights = &mut self.list.values[..self.k];
         weigh(s, weights, self.diversity);
         self.list.indices[reaches(weights, counted(self.random))] as usize

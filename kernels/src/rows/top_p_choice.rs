@@ -5,10 +5,11 @@
 //! that. As a rule both answers are among a few of the largest; else among more of them; else [`super::window`] finds where in the row
 //! the mass ends. Masses are added in 128 bits: rows need not be normalised.
 
-use super::blocks::{BLOCK, block_maxima};
+use super::blocks::BLOCK;
 use super::key::clean;
+use super::largest::First;
 use super::mass::{End, ONE, Total, bounded, clamp, mass};
-use super::select::{List, top_k};
+use super::select::List;
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::top_k_choice::counted;
@@ -29,7 +30,7 @@ pub struct TopPChoice<'a> {
     pub p: f64,
     /// In [0,1).
     pub random: f32,
-    /// As long as [`super::maxima_len`] of the row, in blocks of [`BLOCK`].
+    /// As long as [`super::workspace_maxima`] of the row.
     pub maxima: &'a mut [f32],
     /// As long as [`super::list_len`] of the row.
     pub list: List<'a>,
@@ -43,7 +44,6 @@ impl Kernel for TopPChoice<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> usize {
         let TopPChoice { row, p, random, maxima, list } = self;
-        block_maxima::<S, f32, BLOCK>(s, row, maxima, false);
         let mut descending = Descending { row, maxima, list, listed: 0, all: None };
         let kept = match descending.reach(s, beyond(p)) {
             Ok((kept, _)) => kept,
@@ -57,7 +57,7 @@ impl Kernel for TopPChoice<'_> {
 /// A row, and the list of its largest.
 struct Descending<'a> {
     row: &'a [f32],
-    maxima: &'a [f32],
+    maxima: &'a mut [f32],
     list: List<'a>,
     listed: usize,
     /// The mass of the row, once it was asked for.
@@ -81,7 +81,8 @@ impl Descending<'_> {
             }
             let Some(&more) = LISTS.iter().find(|&&more| more > self.listed) else { break };
             self.listed = more.min(self.row.len());
-            top_k::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
+            let (first, _) = First::pass::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list, false);
+            first.largest::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
         }
         let all = *self.all.get_or_insert_with(|| last(s, self.row, Above::ALL).0);
         if target > all {

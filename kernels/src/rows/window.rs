@@ -1,9 +1,9 @@
-//! Where the mass that is kept of a row ends: by windows of values, for lists longer than what is worth sorting and for rows longer than any
-//! list.
+//! Where the mass that is kept of a row ends: by windows of values, for lists longer than what is worth sorting and for rows longer
+//! than any list.
 //!
-//! A window of values holds the cut if its largest entry stays and its smallest does not. What lies above it matters only by its mass, an
-//! integer sum in any order; what lies in it is sorted. A first window comes from a sample of the row, and whatever
-//! it turns out to be narrows down where the next one has to be.
+//! A window of values holds the cut if its largest entry stays and its smallest does not. What lies above it matters only by its
+//! mass, an integer sum in any order; what lies in it is sorted. A first window comes from a sample of the row, and whatever it
+//! turns out to be narrows down where the next one has to be.
 
 use super::blocks::{count, range};
 use super::key::{ascending_to_value, clean, value_to_ascending};
@@ -65,8 +65,8 @@ impl List<'_> {
         (values, e)
     }
 
-    /// Keeps, of the first `n`, the largest that have about that `part` of all weights, or all if that saves little; returns how many. The
-    /// weights stand in the upper half of the list.
+    /// Keeps, of the first `n`, the largest that have about that `part` of all weights, or all if that saves little; returns how
+    /// many. The weights stand in the upper half of the list.
     #[inline(always)]
     pub fn keep_weight<S: Simd>(&mut self, s: S, n: usize, part: f32) -> usize {
         if n <= 256 || part > 0.99 {
@@ -199,8 +199,8 @@ fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut 
 }
 
 impl Question<'_> {
-    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, or `most` of the row, if that is
-    /// not much less. `e` is as long as the sample.
+    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, or `most` of the row, if
+    /// that is not much less. `e` is as long as the sample.
     #[inline(always)]
     fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32], most: f32) -> (f32, f32) {
         e.copy_from_slice(values);
@@ -248,8 +248,8 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             let run = Above::from(top).count(s, row) - Above::from(next_above(top)).count(s, row);
             run_end(run, before, pr, end).map(|ties| Above { value: top, ties })
         } else {
-            // What is listed tells where in the window to look, not below its least element; if it says nothing new, from the largest on half
-            // as many numbers.
+            // What is listed tells where in the window to look, not below its least element; if it says nothing new, from the
+            // largest on half as many numbers.
             let old = (least, most);
             let half = list.values.len() / 2;
             let (values, e) = list.values.split_at_mut(half);

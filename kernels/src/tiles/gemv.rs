@@ -1,8 +1,8 @@
 //! A few rows by NV panels: the product of decode steps, bound by the reading of the weights.
 //!
-//! Each line of weights is read once, for all rows, straight from where it lies; each panel is a stream, as hardware prefetchers like them.
-//! Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the latency of the dot
-//! instruction.
+//! Each line of weights is read once, for all rows, straight from where it lies; each panel is a stream, as hardware prefetchers
+//! like them. Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the
+//! latency of the dot instruction.
 
 use crate::simd::Dot;
 

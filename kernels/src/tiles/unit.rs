@@ -10,8 +10,8 @@ use core::ops::Range;
 /// Rows of a block on a unit for tiles.
 const UNIT_ROWS: usize = 32;
 
-/// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and vectors read a little faster;
-/// a small product takes less than the setting up.
+/// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and vectors read a
+/// little faster; a small product takes less than the setting up.
 #[inline(always)]
 pub(super) const fn suits_unit(rows: usize, k: usize) -> bool {
     rows > 8 && rows * k >= 640

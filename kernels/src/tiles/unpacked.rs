@@ -1,8 +1,8 @@
 //! Int8 weights that lie row by row, and are packed on the way to a product.
 //!
-//! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile: four lines
-//! of each row, so that one look-up of its page serves them all, in about the order in which they will be read. Sums wait between two
-//! slices.
+//! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile:
+//! four lines of each row, so that one look-up of its page serves them all, in about the order in which they will be read. Sums
+//! wait between two slices.
 
 use super::matmul::{Finished, Pass, Sink, widths};
 use super::rows::PackedRows;

@@ -1,7 +1,8 @@
 //! The tile unit of AMX: blocks of 32 rows by 2 panels, through `asm!`, since its intrinsics are unstable.
 //!
-//! A panel of 16 columns, `[k / 4][16][4]`, is a stack of the unit's weight tiles: 16 quads of k are 1 KiB. `tdpbssd` multiplies signed by
-//! signed bytes, exactly. Nothing promises that tiles survive between two `asm!` blocks, so the loop over K lies inside one.
+//! A panel of 16 columns, `[k / 4][16][4]`, is a stack of the unit's weight tiles: 16 quads of k are 1 KiB. `tdpbssd` multiplies
+//! signed by signed bytes, exactly. Nothing promises that tiles survive between two `asm!` blocks, so the loop over K lies inside
+//! one.
 
 use crate::simd::{TileBlock, TileUnit, Tiles};
 use core::arch::asm;
@@ -54,12 +55,12 @@ struct Config {
     rows: [u8; 16],
 }
 
-/// Bytes between a request for weights and their use: where a row of blocks comes back to them they lie in the second cache, and where it is
-/// alone the processor's own streams run further ahead.
+/// Bytes between a request for weights and their use: where a row of blocks comes back to them they lie in the second cache, and
+/// where it is alone the processor's own streams run further ahead.
 const NEAR: usize = 2048;
 
-/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for weights that come [`NEAR`] bytes behind these, and
-/// for its share of `ahead`.
+/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for weights that come [`NEAR`] bytes behind
+/// these, and for its share of `ahead`.
 macro_rules! multiply {
     ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);

@@ -1,0 +1,85 @@
+//! The k largest of a row, sorted, by whichever first pass suits k and the row.
+
+use super::blocks::{block_maxima, half_maxima, maxima_len};
+use super::first_max::Summary;
+use super::guess::candidates;
+use super::select::{List, first_sorted, top_k, top_k_above, top_k_bound};
+use crate::element::Element;
+use crate::simd::Simd;
+
+/// The block of a top-k that is large for its row.
+const SMALL: usize = 16;
+/// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
+const WIDE: usize = 128;
+/// Rows longer than this have blocks enough for every top-k.
+const LONG: usize = 1 << 18;
+
+/// How many maxima a row of `n` elements needs, in blocks of 64 or more.
+pub const fn workspace_maxima(n: usize) -> usize {
+    maxima_len(n, if n > LONG { 64 } else { SMALL })
+}
+
+/// What the first pass left.
+pub(super) enum First {
+    /// Maxima of blocks.
+    Blocks,
+    /// Maxima of the smallest blocks.
+    Small,
+    /// Maxima of wide blocks, of what is above 0.
+    Half,
+    /// The first entries of the list, unsorted.
+    Candidates(usize),
+}
+
+impl First {
+    /// Reads the row; k >= 1.
+    #[inline(always)]
+    pub fn pass<S: Simd, T: Element, const BLOCK: usize>(
+        s: S,
+        row: &[T],
+        k: usize,
+        maxima: &mut [f32],
+        list: &mut List<'_>,
+        nan: bool,
+    ) -> (First, Summary) {
+        // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
+        if k <= row.len() / (2 * WIDE)
+            && let Some(summary) = half_maxima::<S, T, WIDE>(s, row, maxima, nan)
+        {
+            return (First::Half, summary);
+        }
+        // A good part of the blocks would have to be read again.
+        let few = k > row.len() / (4 * BLOCK) && row.len() <= LONG;
+        if !few {
+            return (First::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
+        }
+        match candidates(s, row, k, maxima, list, nan) {
+            Some((summary, n)) => (First::Candidates(n), summary),
+            None => (First::Small, block_maxima::<S, T, SMALL>(s, row, maxima, nan)),
+        }
+    }
+
+    /// Makes a list of the k largest.
+    #[inline(always)]
+    pub fn largest<S: Simd, T: Element, const BLOCK: usize>(
+        self,
+        s: S,
+        row: &[T],
+        k: usize,
+        maxima: &mut [f32],
+        list: &mut List<'_>,
+    ) {
+        match self {
+            First::Candidates(n) => first_sorted(s, list, n, k),
+            First::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
+            First::Blocks => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
+            First::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
+                least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
+                _ => {
+                    block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+                    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+                }
+            },
+        }
+    }
+}
