@@ -56,13 +56,14 @@ pub(crate) fn last_error(clear: bool) -> i32 {
     if clear { LAST.replace(0) } else { LAST.get() }
 }
 
-/// What went wrong last on this thread, empty where nothing did; valid until the thread asks again.
+/// What went wrong last on this thread, empty where nothing did, and in a thread that ends; valid until the thread asks again.
 pub(crate) fn recent_message() -> *const c_char {
-    let text = CString::new(MESSAGE.take()).unwrap_or_default();
-    READ.with(|read| {
+    let text = CString::new(MESSAGE.try_with(RefCell::take).unwrap_or_default()).unwrap_or_default();
+    let read = READ.try_with(|read| {
         read.replace(text);
         read.borrow().as_ptr()
-    })
+    });
+    read.unwrap_or(c"".as_ptr())
 }
 
 /// Writes an answer; `null` is what a missing place for it is called.

@@ -47,10 +47,9 @@ impl Context {
         Arc::clone(self.stream.get_or_init(|| Arc::new(Stream::new(fresh(), self.handle))))
     }
 
+    /// With its default stream, which takes no work from here on, whoever still holds the context.
     fn close(&self) {
-        if let Some(stream) = self.stream.get() {
-            stream.close(true);
-        }
+        self.default_stream().close(true);
     }
 }
 

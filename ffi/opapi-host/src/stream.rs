@@ -1,6 +1,6 @@
 //! Streams: work in order, on a thread of the stream's own that begins with the first piece of work.
 //!
-//! Work is numbered. What it uses stays claimed until somebody waited for it; a failure is kept until the next synchronise.
+//! Work is numbered. What it uses stays claimed until somebody waited for it; a failure is kept until somebody who waited for it asks.
 
 use crate::context::Context;
 use crate::environment::Environment;
@@ -28,6 +28,9 @@ pub(crate) enum Task {
     Wait(Recording),
 }
 
+/// So many failures of a stream are kept; behind them the last one stands for all.
+const KEPT: usize = 64;
+
 /// A queue and its thread.
 pub(crate) struct Stream {
     handle: usize,
@@ -41,7 +44,8 @@ struct State {
     queue: VecDeque<Task>,
     submitted: u64,
     finished: u64,
-    failure: Option<(u64, Failure)>,
+    /// What failed and was not told, by number.
+    failures: VecDeque<(u64, Failure)>,
     stops: bool,
     closing: bool,
     /// Work in the queue does not run any more.
@@ -105,7 +109,7 @@ impl Stream {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let skip = state.abandoned || state.stops && state.failure.is_some();
+            let skip = state.abandoned || state.stops && !state.failures.is_empty();
             drop(state);
             let result = match task {
                 Task::Work(work) if !skip => {
@@ -123,8 +127,10 @@ impl Stream {
             };
             state = lock(&self.state);
             state.finished += 1;
-            if let (Err(message), None) = (result, &state.failure) {
-                state.failure = Some((state.finished, Failure::new(codes::ACL_ERROR_RT_AICORE_EXCEPTION, message)));
+            if let Err(message) = result {
+                let failure = (state.finished, Failure::new(codes::ACL_ERROR_RT_AICORE_EXCEPTION, message));
+                state.failures.truncate(KEPT - 1);
+                state.failures.push_back(failure);
             }
             self.changed.notify_all();
         }
@@ -172,28 +178,29 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for the work up to that number. What failed in it is answered once; in a stream that stops on failure, always.
+    /// Waits for the work up to that number. What failed first in it is answered once; in a stream that stops on failure, always.
     pub fn synchronise(&self, sequence: u64, limit: Option<Duration>) -> Result<(), Failure> {
         self.wait(sequence, limit)?;
         let mut state = lock(&self.state);
-        let failure = match &state.failure {
-            Some((place, _)) if *place > sequence => None,
-            Some((_, failure)) if state.stops => Some(failure.clone()),
-            _ => state.failure.take().map(|(_, failure)| failure),
-        };
-        failure.map_or(Ok(()), Err)
+        let told = state.failures.partition_point(|(place, _)| *place <= sequence);
+        let first = state.failures.front().filter(|_| told > 0).map(|(_, failure)| failure.clone());
+        if !state.stops {
+            state.failures.drain(..told);
+        }
+        first.map_or(Ok(()), Err)
     }
 
     /// What the work up to that number used is free again, and what it waited for as well.
     pub fn retire(&self, sequence: u64) {
         memory::release(self.handle, sequence);
         loop {
-            let mut state = lock(&self.state);
-            let Some((_, source, before)) = state.waits.pop_front_if(|wait| wait.0 <= sequence) else { return };
-            drop(state);
+            let first = lock(&self.state).waits.front().filter(|wait| wait.0 <= sequence).cloned();
+            let Some((number, source, before)) = first else { return };
             if let Some(source) = source.upgrade() {
                 source.retire(before);
             }
+            // Only now: whoever finds no wait here has nothing more to wait for.
+            lock(&self.state).waits.pop_front_if(|wait| wait.0 == number);
         }
     }
 
@@ -202,10 +209,12 @@ impl Stream {
         lock(&self.state).stops = stops;
     }
 
-    /// The end: what is queued still runs, or without `drain` only its events come to pass.
-    pub fn close(&self, drain: bool) {
+    /// The end: what is queued still runs, or without `drain` only its events come to pass. False where somebody else sees to it.
+    pub fn close(&self, drain: bool) -> bool {
         let mut state = lock(&self.state);
-        state.closing = true;
+        if core::mem::replace(&mut state.closing, true) {
+            return false;
+        }
         state.abandoned = !drain;
         self.changed.notify_all();
         let thread = state.thread.take();
@@ -215,6 +224,7 @@ impl Stream {
             let _ = thread.join();
         }
         self.retire(u64::MAX);
+        true
     }
 }
 

@@ -1,5 +1,5 @@
-//! Handles that C holds: numbers, looked up and never dereferenced. None is given out twice, so one that was destroyed stays unknown; where
-//! addresses have 32 bits, not before 2^28 others were.
+//! Handles that C holds: numbers, looked up and never dereferenced. None is given out twice, so one that was destroyed stays
+//! unknown; where addresses have 32 bits, not before 2^28 others were.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;

@@ -37,8 +37,9 @@ unsafe fn create(stream: *mut aclrtStream) -> Result<(), Failure> {
 }
 
 fn destroy(stream: aclrtStream, drain: bool) -> Result<(), Failure> {
-    STREAMS.remove(stream as usize).ok_or_else(unknown)?.close(drain);
-    Ok(())
+    // It goes when it is done: whoever waits for the device waits for it, too.
+    let closed = STREAMS.get(stream as usize).is_some_and(|stream| stream.close(drain));
+    closed.then(|| STREAMS.remove(stream as usize)).map(drop).ok_or_else(unknown)
 }
 
 /// Runs what is queued, and destroys.

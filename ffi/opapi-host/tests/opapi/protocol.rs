@@ -2,8 +2,10 @@
 
 use crate::common::{acl, message, symbol};
 use crate::device::{Buffer, Call, Open, Tensor, View, alive, phase_one, phase_two, stream};
-use core::ffi::c_void;
+use core::cell::Cell;
+use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
+use std::sync::mpsc;
 use tilekern_acl::*;
 
 /// Gather of one row: a small operator without a workspace.
@@ -239,6 +241,18 @@ fn failures_come_with_the_next_synchronise() {
     fails_then_runs(&rows, &bad, open.stream);
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 507015);
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 0);
+    // What fails behind an event is the stream's to tell, also where it had failed before the event was asked.
+    fails_then_runs(&rows, &bad, open.stream);
+    assert_eq!(acl!(runtime::aclrtRecordEvent(event, open.stream)), 0);
+    let again = Rows::new(VALUES, [0, 0, 9]);
+    assert_eq!(again.run(again.begin().unwrap(), open.stream), 0);
+    let mut done = ACL_STREAM_STATUS_NOT_READY;
+    while done != ACL_STREAM_STATUS_COMPLETE {
+        assert_eq!(acl!(runtime::aclrtStreamQuery(open.stream, &mut done)), 0);
+    }
+    assert_eq!(acl!(runtime::aclrtSynchronizeEvent(event)), 507015);
+    assert_eq!((open.synchronise(), open.synchronise()), (507015, 0));
+    assert!(message().contains("found 9"));
     assert_eq!(acl!(runtime::aclrtDestroyEvent(event)), 0);
     // Of two streams each keeps its own.
     let other = stream();
@@ -253,6 +267,31 @@ fn failures_come_with_the_next_synchronise() {
     assert!(["found 4", "found 7"].into_iter().all(|what| told.iter().any(|text| text.contains(what))), "{told:?}");
     assert_eq!(acl!(runtime::aclrtSynchronizeDevice()), 0);
     assert_eq!(acl!(runtime::aclrtDestroyStream(other)), 0);
+}
+
+/// What a thread destroys when it ends may fail, and it may ask why.
+#[test]
+fn a_thread_that_ends_has_no_messages() {
+    struct Last(mpsc::Sender<(i32, Vec<u8>)>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let code = acl!(runtime::aclrtDestroyStream(0x40 as aclrtStream));
+            let text = acl!(runtime::aclGetRecentErrMsg());
+            // SAFETY: a string of the library's.
+            let text = unsafe { CStr::from_ptr(text) };
+            self.0.send((code, text.to_bytes().to_vec())).unwrap();
+        }
+    }
+    thread_local!(static LAST: Cell<Option<Last>> = const { Cell::new(None) });
+    let (told, tells) = mpsc::channel();
+    // Made before the library's own, it goes behind them.
+    let thread = std::thread::spawn(move || {
+        LAST.set(Some(Last(told)));
+        assert_eq!(acl!(runtime::aclrtDestroyStream(0x40 as aclrtStream)), 107017);
+        assert!(message().contains("no live stream"));
+    });
+    thread.join().unwrap();
+    assert_eq!(tells.recv().unwrap(), (107017, vec![]));
 }
 
 #[test]
