@@ -1,7 +1,7 @@
 //! The steps of a batch: the logits of the last token, and choices by one number, peaked and flat.
 //!
-//! `cargo bench --bench choices`. Ids: `{op}/f32/{isa}/{case}/{V}`; throughput in bytes of the row. Every call gets another row and another
-//! number, the row copied into the cache before the clock starts.
+//! `cargo bench --bench choices`. Ids: `{op}/f32/{isa}/{case}/{V}`; throughput in bytes of the row. Every call gets another row and
+//! another number, the row copied into the cache before the clock starts.
 
 mod fresh;
 mod logits;

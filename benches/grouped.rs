@@ -1,7 +1,7 @@
 //! Grouped products of skewed routing against their floors, and products of odd shapes against the even ones around them.
 //!
-//! `cargo bench --bench grouped [-- --isa NAME]`. Every figure is the median of rounds in which floors and operations take turns. Without
-//! `--bench`, as `cargo test` runs it, small sizes once.
+//! `cargo bench --bench grouped [-- --isa NAME]`. Every figure is the median of rounds in which floors and operations take turns.
+//! Without `--bench`, as `cargo test` runs it, small sizes once.
 
 mod floors;
 mod median;

@@ -1,8 +1,8 @@
 //! TopKTopPSample as multiples of the floor, the maximum of the row and nothing else.
 //!
-//! `cargo bench --bench ratios [-- --isa NAME] [--v V] [--only TEXT]`. A hundred fresh rows a case, each copied to the same cache lines before
-//! the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the floor, or x 34 ps an element where that is
-//! longer. Without `--bench`, as `cargo test` runs it, short rows once.
+//! `cargo bench --bench ratios [-- --isa NAME] [--v V] [--only TEXT]`. A hundred fresh rows a case, each copied to the same cache
+//! lines before the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the floor, or x 34 ps an
+//! element where that is longer. Without `--bench`, as `cargo test` runs it, short rows once.
 
 mod fresh;
 mod logits;

@@ -1,8 +1,9 @@
 //! The int8 operations against what the machine can do: the bare dot instruction, and a stream over the same weights.
 //!
-//! `cargo bench --bench roofline [-- --isa NAME] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the best of a few rounds, in
-//! which the floors take turns with the operation, so that all see one clock. With `--threads`, that many, each on a core of its
-//! own, against one at 256 rows, the median of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
+//! `cargo bench --bench roofline [-- --isa NAME] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the best of a few
+//! rounds, in which the floors take turns with the operation, so that all see one clock. With `--threads`, that many, each on a
+//! core of its own, against one at 256 rows, the median of five rounds. Without `--bench`, as `cargo test` runs it, small sizes
+//! once.
 
 mod cores;
 mod floors;

@@ -1,8 +1,8 @@
 //! Choosing a token from a row of logits, against the floor: the maximum of the row and nothing else.
 //!
-//! `cargo bench --bench sampling`. Ids: `{op}/{dtypes}/{isa}/{tile}/{size}`; the size is the vocabulary. Every call gets a fresh row, copied
-//! into the cache before the clock starts as the head of a model would leave it: the same row again and again trains the branch
-//! predictor.
+//! `cargo bench --bench sampling`. Ids: `{op}/{dtypes}/{isa}/{tile}/{size}`; the size is the vocabulary. Every call gets a fresh
+//! row, copied into the cache before the clock starts as the head of a model would leave it: the same row again and again trains
+//! the branch predictor.
 
 mod fresh;
 mod logits;

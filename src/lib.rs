@@ -1,10 +1,11 @@
 //! Choosing the next token from a row of logits, and the int8 (W8A8) LLaMA decoder that produced it.
 //!
 //! * [`ops`]: what each operation is. [`Host`] runs it on the processor; a call is validated once, before anything is written.
-//! * Memory is the caller's: [`Run::workspace`] says how much, [`Run::run`] works in it, aligned to 64 bytes. No call allocates; what a pool
-//!   of threads does is its own ([`Rayon`]).
+//! * Memory is the caller's: [`Run::workspace`] says how much, [`Run::run`] works in it, aligned to 64 bytes. No call allocates;
+//!   what a pool of threads does is its own ([`Rayon`]).
 //! * The same inputs give the same bits on every instruction set, tile size, thread count, batch and build.
-//! * A call that is refused has written nothing, and its [`Error`] has a [`Status`] and names the argument, what was expected and what was found.
+//! * A call that is refused has written nothing, and its [`Error`] has a [`Status`] and names the argument, what was expected and
+//!   what was found.
 //!
 //! ```
 //! use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::TopKTopPSample};

@@ -15,8 +15,8 @@ mod tests;
 /// # Safety
 ///
 /// `run` calls `task(index, worker)` once for each `index < tasks`, with `worker < self.workers()`, never two at the same time with
-/// one `worker`, and returns after the last has returned. Tasks do not call `run` themselves: where threads take up other tasks while they
-/// wait, as rayon's do, two would run with one worker.
+/// one `worker`, and returns after the last has returned. Tasks do not call `run` themselves: where threads take up other tasks
+/// while they wait, as rayon's do, two would run with one worker.
 ///
 /// ```
 /// use tilekern::{ParallelFor, Serial};
@@ -344,8 +344,8 @@ pub(crate) fn strips<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     }
 }
 
-/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which ascend, so many columns at a
-/// time as `columns` says for their count, with a part of the worker.
+/// Calls `body(segments[i][0], block, part)` for the rows `segments[i][1]..segments[i][2]` of a matrix, which ascend, so many
+/// columns at a time as `columns` says for their count, with a part of the worker.
 pub(crate) fn tiles<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     pool: &P,
     segments: &[[usize; 3]],
@@ -375,8 +375,8 @@ pub(crate) fn tiles<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     }
 }
 
-/// Rows to a task so that a task touches about 32 KiB: less costs more to hand over than to do. A row of so many elements touches so many
-/// bytes with each; rows that there are none of may be longer than any memory.
+/// Rows to a task so that a task touches about 32 KiB: less costs more to hand over than to do. A row of so many elements touches
+/// so many bytes with each; rows that there are none of may be longer than any memory.
 pub(crate) fn grain(elements: usize, bytes: usize) -> usize {
     (32 * 1024 / elements.saturating_mul(bytes).max(1)).max(1)
 }

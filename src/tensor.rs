@@ -186,8 +186,8 @@ impl<'a, T> TensorMut<'a, T> {
     ///
     /// # Safety
     ///
-    /// No other [`RowMut`] of row `r` lives or is made while this one does, which ends before the memory does, and the tensor does not overlap
-    /// itself.
+    /// No other [`RowMut`] of row `r` lives or is made while this one does, which ends before the memory does, and the tensor does
+    /// not overlap itself.
     #[inline]
     pub(crate) unsafe fn row<'t>(&self, r: usize) -> RowMut<'t, T> {
         let (len, stride) = self.dims.last();

@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 use tilekern::{ParallelFor, Rayon};
 
-/// Each thread stays on its core: some schedulers wake a thread on the core of the one that wakes it, and leave another idle for as long as a
-/// call takes.
+/// Each thread stays on its core: some schedulers wake a thread on the core of the one that wakes it, and leave another idle for as
+/// long as a call takes.
 pub fn pool(threads: usize) -> Rayon {
     let pool = Rayon::new(threads).unwrap();
     let cores = core_affinity::get_core_ids().unwrap_or_default();

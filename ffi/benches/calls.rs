@@ -1,8 +1,8 @@
 //! What a call through C costs beside the same call in Rust, and as a multiple of the row's maximum.
 //!
-//! `cargo bench -p tilekern-ffi --bench calls`. Rust, C and the floor take turns; medians. Rows of 32 many calls at a time, the others by fresh
-//! rows that are copied to the same cache lines before the clock starts. A ratio r is floor + (r - 1) x the floor, or x 34 ps an element
-//! where that is longer. Without `--bench`, as `cargo test` runs it, a few calls each.
+//! `cargo bench -p tilekern-ffi --bench calls`. Rust, C and the floor take turns; medians. Rows of 32 many calls at a time, the
+//! others by fresh rows that are copied to the same cache lines before the clock starts. A ratio r is floor + (r - 1) x the floor,
+//! or x 34 ps an element where that is longer. Without `--bench`, as `cargo test` runs it, a few calls each.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

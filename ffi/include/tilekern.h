@@ -276,8 +276,8 @@ typedef struct tk_attention_args {
   const struct tk_tensor *output;
 } tk_attention_args;
 
-/// Attention and feed-forward network of one layer; the new keys and values go into the caches at start_pos[b] + s. T is f32, f16 or bf16,
-/// as is the dtype K of the caches. Weights as in tk_quant_matmul; heads is a multiple of kv_heads.
+/// Attention and feed-forward network of one layer; the new keys and values go into the caches at start_pos[b] + s. T is f32, f16
+/// or bf16, as is the dtype K of the caches. Weights as in tk_quant_matmul; heads is a multiple of kv_heads.
 typedef struct tk_decoder_layer_args {
   /// sizeof(tk_decoder_layer_args)
   size_t struct_size;
@@ -457,12 +457,12 @@ typedef struct tk_exponential_args {
   const struct tk_tensor *out;
 } tk_exponential_args;
 
-/// Rows sorted by expert, each times its expert's weights, then SwiGLU of the two halves and quantisation:
-/// c = (sum over k of x[m,k] * weight[e,k,n] + bias[e,n]) * x_scale[m] * weight_scale[e,n] + offset[e,n],
-/// S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2], output_scale = max |S| / 127, output = round(S / output_scale). An f32 bias is added after
-/// the scales. With output_offset: output_scale = (max S - min S) / 255, output_offset = -128 - round(min S / output_scale),
-/// output = round(S / output_scale + output_offset). Rows behind the last group are not written. int4 weights: weight_scale is the bits
-/// of an f32, bias the assist matrix, required; arithmetic 2, offset and output_offset are refused.
+/// Rows sorted by expert, each times its expert's weights, then SwiGLU of the two halves and quantisation: c = (sum over k of
+/// x[m,k] * weight[e,k,n] + bias[e,n]) * x_scale[m] * weight_scale[e,n] + offset[e,n], S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2],
+/// output_scale = max |S| / 127, output = round(S / output_scale). An f32 bias is added after the scales. With output_offset:
+/// output_scale = (max S - min S) / 255, output_offset = -128 - round(min S / output_scale), output = round(S / output_scale +
+/// output_offset). Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, bias the assist
+/// matrix, required; arithmetic 2, offset and output_offset are refused.
 typedef struct tk_grouped_matmul_swiglu_quant_args {
   /// sizeof(tk_grouped_matmul_swiglu_quant_args)
   size_t struct_size;
@@ -551,8 +551,8 @@ typedef struct tk_quant_matmul_args {
   const struct tk_tensor *out;
 } tk_quant_matmul_args;
 
-/// Each row to int8: output_scale = max |input| / 127, output = round(input / output_scale). The rows of [B,heads,S,D] are tokens: heads*D
-/// numbers. T is f32, f16 or bf16.
+/// Each row to int8: output_scale = max |input| / 127, output = round(input / output_scale). The rows of [B,heads,S,D] are tokens:
+/// heads*D numbers. T is f32, f16 or bf16.
 typedef struct tk_quantize_rows_args {
   /// sizeof(tk_quantize_rows_args)
   size_t struct_size;
@@ -623,8 +623,8 @@ typedef struct tk_rope_table_args {
   const struct tk_tensor *output;
 } tk_rope_table_args;
 
-/// Token s of batch b goes to position start_pos[b] + s of the caches, whose dtype K is f32, f16 or bf16. A position outside [0,T): 161002,
-/// and nothing is written.
+/// Token s of batch b goes to position start_pos[b] + s of the caches, whose dtype K is f32, f16 or bf16. A position outside [0,T):
+/// 161002, and nothing is written.
 typedef struct tk_store_kv_cache_args {
   /// sizeof(tk_store_kv_cache_args)
   size_t struct_size;
@@ -640,9 +640,9 @@ typedef struct tk_store_kv_cache_args {
   const struct tk_tensor *value_cache;
 } tk_store_kv_cache_args;
 
-/// The next token of each row, drawn by one number among its k largest logits. A row whose prompt_mask is true in
-/// column cur_pos takes its token from prompt_tokens; there is none from P on. Else a finished row yields end_id. Any other is sampled: its
-/// length grows by 1, and it is finished if the token is end_id. Tensors `[B]` may also be `[B,1]`.
+/// The next token of each row, drawn by one number among its k largest logits. A row whose prompt_mask is true in column cur_pos
+/// takes its token from prompt_tokens; there is none from P on. Else a finished row yields end_id. Any other is sampled: its length
+/// grows by 1, and it is finished if the token is end_id. Tensors `[B]` may also be `[B,1]`.
 typedef struct tk_top_k_sampling_args {
   /// sizeof(tk_top_k_sampling_args)
   size_t struct_size;
@@ -739,10 +739,10 @@ typedef struct tk_top_k_top_p_sample_v1_args {
   const struct tk_tensor *row_status;
 } tk_top_k_top_p_sample_v1_args;
 
-/// The next token of each row, drawn by one number from the smallest set of its most probable tokens whose sum exceeds p, at least one.
-/// A row whose prompt_mask is true in
-/// column cur_pos takes its token from prompt_tokens; there is none from P on. Else a finished row yields end_id. Any other is sampled: its
-/// length grows by 1, and it is finished if the token is end_id. Tensors `[B]` may also be `[B,1]`.
+/// The next token of each row, drawn by one number from the smallest set of its most probable tokens whose sum exceeds p, at least
+/// one. A row whose prompt_mask is true in column cur_pos takes its token from prompt_tokens; there is none from P on. Else a
+/// finished row yields end_id. Any other is sampled: its length grows by 1, and it is finished if the token is end_id. Tensors
+/// `[B]` may also be `[B,1]`.
 typedef struct tk_top_p_sampling_args {
   /// sizeof(tk_top_p_sampling_args)
   size_t struct_size;
@@ -768,8 +768,8 @@ typedef struct tk_top_p_sampling_args {
   const struct tk_tensor *finished;
 } tk_top_p_sampling_args;
 
-/// The logits of the last of S tokens; of a row that is finished FLT_MAX at end_id and -FLT_MAX elsewhere. With softmax the probabilities
-/// of that row, where a NaN counts as -inf and a +inf as FLT_MAX.
+/// The logits of the last of S tokens; of a row that is finished FLT_MAX at end_id and -FLT_MAX elsewhere. With softmax the
+/// probabilities of that row, where a NaN counts as -inf and a +inf as FLT_MAX.
 typedef struct tk_update_logits_args {
   /// sizeof(tk_update_logits_args)
   size_t struct_size;
@@ -848,8 +848,8 @@ int32_t tk_model_bytes(struct tk_context *context,
                        size_t file_bytes,
                        size_t *bytes);
 
-/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed after the
-/// load, the memory after the last use of the model.
+/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed
+/// after the load, the memory after the last use of the model.
 int32_t tk_model_load(struct tk_context *context,
                       const struct tk_model_options *options,
                       const void *file,

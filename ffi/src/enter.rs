@@ -17,8 +17,8 @@ pub(crate) enum Job<'a, B: Target = Processor> {
 }
 
 impl<B: Target> Job<'_, B> {
-    /// Answers, for the operation whose arguments were made from the struct. They stay where they were made: a copy of them would cost as
-    /// much as validating them.
+    /// Answers, for the operation whose arguments were made from the struct. They stay where they were made: a copy of them would
+    /// cost as much as validating them.
     #[inline(never)]
     pub fn answer<C>(self, call: &mut C) -> Result<(), Error>
     where

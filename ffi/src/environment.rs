@@ -1,8 +1,8 @@
 //! The floating-point environment of whoever calls. A program built with `-ffast-math` runs with flush-to-zero on, and others with
 //! another rounding mode: either would change results.
 
-/// The default environment, until dropped; then the caller's again. Where the caller has the default, which most have, nothing is written:
-/// that would take longer than the reading.
+/// The default environment, until dropped; then the caller's again. Where the caller has the default, which most have, nothing is
+/// written: that would take longer than the reading.
 pub(crate) struct Environment {
     /// Unless it is the default.
     callers: Option<Word>,

@@ -115,8 +115,8 @@ pub unsafe extern "C" fn tk_model_bytes(
     unsafe { enter(context, body) }
 }
 
-/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed after the
-/// load, the memory after the last use of the model.
+/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed
+/// after the load, the memory after the last use of the model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_model_load(
     context: *mut tk_context,

@@ -1,7 +1,7 @@
 //! Products with weights of four bits: activations split into halves of a byte, sums scaled and added in half precision, group by group.
 //!
-//! `x = 16 hi + lo + 8` with hi and lo in [-8, 7]. A group of K with a scale of its own is a window of the panels, rounded out to 64; there
-//! the activations of other groups are zeros. Both halves of a row are rows of one product.
+//! `x = 16 hi + lo + 8` with hi and lo in [-8, 7]. A group of K with a scale of its own is a window of the panels, rounded out to
+//! 64; there the activations of other groups are zeros. Both halves of a row are rows of one product.
 
 use super::weight::Strip;
 use crate::error::Error;

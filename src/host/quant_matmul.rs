@@ -20,8 +20,8 @@ use tilekern_kernels::tiles::{Finished, PackedRows};
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
 
-/// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two apart,
-/// push each other out before their lines are whole.
+/// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two
+/// apart, push each other out before their lines are whole.
 const PAST: usize = 1 << 19;
 
 pub(super) struct Slots {

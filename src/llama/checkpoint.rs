@@ -162,8 +162,8 @@ impl<'f> Checkpoint<'f> {
         self.matrix(if self.shared { Part::Embedding } else { Part::Classifier }, 0)
     }
 
-    /// Checks what the tensors contain: finite numbers, no negative scale, no -128, and the checksum where there is one. What is kept as `T`,
-    /// the embedding, the norms and a head of floats, is finite there, too.
+    /// Checks what the tensors contain: finite numbers, no negative scale, no -128, and the checksum where there is one. What is
+    /// kept as `T`, the embedding, the norms and a head of floats, is finite there, too.
     pub fn validate<T: Element>(&self, file: &[u8], float_head: bool) -> Result<(), Error> {
         if self.int8 {
             let stated = words::<16>(file)?;

@@ -74,7 +74,7 @@ pub struct Decoding<'d, T = f32, K = f32> {
     active: &'d mut [u8],
     /// 1 for rows whose logits are those of the last step.
     stepped: &'d mut [u8],
-    /// `[batch][max_new]`
+    /// `[batch][most_new]`
     generated: &'d mut [i32],
     sampling: Sampling<'d>,
     scratch: &'d mut [u8],
@@ -87,8 +87,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         Ok(with_workspace::<T, K, P>(plan::<T, K>(&sizes)?.0, host, &sizes, model)?.layout())
     }
 
-    /// A decoding whose rows have no prompts yet, and the default sampling. Other hosts may run it too, with as many workers as the memory
-    /// has room for.
+    /// A decoding whose rows have no prompts yet, and the default sampling. Other hosts may run it too, with as many workers as the
+    /// memory has room for.
     pub fn new<P: ParallelFor>(
         host: &Host<P>,
         config: &DecodingConfig,
@@ -147,7 +147,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let workers = host.pool().workers();
         if workers > self.workers {
             if workspace::<T, K, P>(host, self.model, &self.sizes)? > self.scratch.len() {
-                return Err(Error::new(Status::Workspace, "workers", self.workers, workers));
+                return Err(Error::new(Status::Workspace, "workers", "as many as the memory has room for", workers));
             }
             self.workers = workers;
         }
@@ -160,7 +160,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         self.sampling.set(row, sampling)
     }
 
-    /// Gives every row its prompt: of `tokens` `[B,P]` row b has the first `lengths[b]`, 1 to P and at most `max_prompt`. The beginning of the sequence is the caller's to put there.
+    /// Gives every row its prompt: of `tokens` `[B,P]` row b has the first `lengths[b]`, 1 to P and at most `max_prompt`. The
+    /// beginning of the sequence is the caller's to put there.
     pub fn prompt<P: ParallelFor>(
         &mut self,
         host: &Host<P>,
@@ -284,8 +285,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         }
     }
 
-    /// Gives every row its next token, `[B]`; rows that have ended give `end_id`. Where a model's numbers overflow on the way, so that no
-    /// score is a number, the token is 0: [`Decoding::logits`] tells.
+    /// Gives every row its next token, `[B]`; rows that have ended give `end_id`. Where a model's numbers overflow on the way, so
+    /// that no score is a number, the token is 0: [`Decoding::logits`] tells.
     pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
         check::shape("ids", &ids, &[self.sizes.batch])?;
         check::memory(true, &[("ids", ids.location())], &[])?;
@@ -317,11 +318,11 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     /// One step; `token` gets the new tokens of the rows that had not ended.
     fn advance<P: ParallelFor>(&mut self, host: &Host<P>, mut token: impl FnMut(usize, i32)) -> Result<(), Error> {
         self.check_host(host)?;
+        self.stepped.fill(0);
         if self.finished() {
             return Ok(());
         }
         let s = self.sizes;
-        self.stepped.fill(0);
         for row in 0..s.batch {
             self.embed(row, self.pending[row]);
         }
@@ -334,7 +335,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
                 continue;
             }
             let id = self.sampling.chosen[row] as i32;
-            self.generated[row * s.max_new + self.count[row]] = id;
+            self.generated[row * s.most_new + self.count[row]] = id;
             self.pending[row] = id;
             self.position[row] += 1;
             self.count[row] += 1;
@@ -374,7 +375,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
 
     /// What the rows have generated, the end token included: `ids` `[B,max_new]`, -1 behind the end; `lengths` `[B]`.
     pub fn output(&self, ids: TensorMut<'_, i32>, lengths: TensorMut<'_, i32>) -> Result<(), Error> {
-        let (batch, columns) = (self.sizes.batch, self.sizes.max_new);
+        let (batch, columns, pitch) = (self.sizes.batch, self.sizes.max_new, self.sizes.most_new);
         check::shape("ids", &ids, &[batch, columns])?;
         check::shape("lengths", &lengths, &[batch])?;
         check::memory(true, &[("ids", ids.location()), ("lengths", lengths.location())], &[])?;
@@ -382,7 +383,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         for row in 0..batch {
             let count = self.count[row];
             let mut to = ids.row_mut(row);
-            (0..columns).for_each(|i| to.set(i, if i < count { self.generated[row * columns + i] } else { -1 }));
+            (0..columns).for_each(|i| to.set(i, if i < count { self.generated[row * pitch + i] } else { -1 }));
             lengths.row_mut(0).set(row, count as i32);
         }
         Ok(())

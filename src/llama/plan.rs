@@ -54,6 +54,8 @@ pub(super) struct Sizes {
     pub length: usize,
     pub max_prompt: usize,
     pub max_new: usize,
+    /// The most tokens that a row can come to generate.
+    pub most_new: usize,
     /// Tokens of a prompt that run together.
     pub chunk: usize,
 }
@@ -71,7 +73,8 @@ impl Sizes {
         let (head_dim, kv_heads) = (shape.head_dim(), shape.kv_heads);
         let length = shape.context.min(max_prompt.saturating_add(max_new));
         let chunk = CHUNK.min(max_prompt).min(length);
-        Ok(Sizes { batch, dim, vocab, layers, head_dim, kv_heads, length, max_prompt, max_new, chunk })
+        let most_new = max_new.min(length);
+        Ok(Sizes { batch, dim, vocab, layers, head_dim, kv_heads, length, max_prompt, max_new, most_new, chunk })
     }
 
     /// Cache elements of `rows` rows of one layer.
@@ -207,7 +210,7 @@ pub(super) fn plan<T: Element, K: Element>(s: &Sizes) -> Result<(Plan, Slots<T, 
         count: plan.slot(s.batch)?,
         active: plan.slot(s.batch)?,
         stepped: plan.slot(s.batch)?,
-        generated: plan.slot(times(s.batch, s.max_new)?)?,
+        generated: plan.slot(times(s.batch, s.most_new)?)?,
         sampling: sampling::plan(&mut plan, s.batch, s.vocab)?,
     };
     Ok((plan, slots))

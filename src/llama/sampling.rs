@@ -140,11 +140,11 @@ impl<'d> Sampling<'d> {
         // One candidate is all that a greedy row needs, where it stands beside others.
         self.top_k[row] = if greedy { 1 } else { i32::try_from(to.top_k).unwrap_or(0) };
         // A number between the limits must not be rounded to one of them, which has a meaning of its own.
-        let tiny = f32::from_bits(1);
-        self.top_p[row] = if to.top_p > 0.0 && to.top_p < 1.0 && !greedy { (to.top_p as f32).max(tiny) } else { 1.0 };
+        let (least, most) = (f32::from_bits(1), 1.0f32.next_down());
+        self.top_p[row] = if to.top_p > 0.0 && to.top_p < 1.0 && !greedy { (to.top_p as f32).clamp(least, most) } else { 1.0 };
         self.min_p[row] = match to.min_p {
             _ if greedy => 0.0,
-            m if m < 1.0 => (m as f32).min(1.0f32.next_down()),
+            m if m < 1.0 => (m as f32).min(most),
             m => m as f32,
         };
     }
@@ -293,9 +293,9 @@ mod tests {
         assert!(chi < 25.9, "{chi} {counts:?}");
     }
 
-    /// Tokens 18 to 20 nats below the best, between two that have half each: a number of 24 bits has no value that falls on them. They
-    /// are drawn as often as they should be: 18 nats below twice in the first 271 223 520 counts, where 2.07 are expected. The counts are the
-    /// result of a search.
+    /// Tokens 18 to 20 nats below the best, between two that have half each: a number of 24 bits has no value that falls on them.
+    /// They are drawn as often as they should be: 18 nats below twice in the first 271 223 520 counts, where 2.07 are expected. The
+    /// counts are the result of a search.
     #[test]
     fn unlikely_tokens_are_drawn() {
         for (gap, counts) in

@@ -10,12 +10,14 @@ use crate::tensor::Describe;
 /// Of a row x, sorted with smaller ones first and of equal ones the lower index first:
 ///
 /// 1. **Top-k** with 0 < k < V keeps all entries that are at least the k-th largest, **all equals of it** included.
-/// 2. **Top-p.** `pr = exp(x - max) / sum exp(x - max)` over what top-k kept. From the front, entries are dropped while the sum of their
-///    masses `round(pr * 2^52)`, exact and then rounded to f32, is at most `f32(1) - p`. So of equals at the cut those of **higher** index stay.
-///    The last entry always stays; p <= 0 leaves it alone. With p = 1 what has probability 0 is dropped: entries more than 87.336 below the
-///    maximum, and those whose quotient underflows; p > 1 drops nothing. A row whose maximum is infinite skips this stage.
+/// 2. **Top-p.** `pr = exp(x - max) / sum exp(x - max)` over what top-k kept. From the front, entries are dropped while the sum of
+///    their masses `round(pr * 2^52)`, exact and then rounded to f32, is at most `f32(1) - p`. So of equals at the cut those of
+///    **higher** index stay. The last entry always stays; p <= 0 leaves it alone. With p = 1 what has probability 0 is dropped:
+///    entries more than 87.336 below the maximum, and those whose quotient underflows; p > 1 drops nothing. A row whose maximum is
+///    infinite skips this stage.
 ///
-/// * Shapes: `logits` and `out` `[B,V]`, `p` and `k` `[B]` or `[B,1]`; one of the two may be absent, not both. An empty `logits` writes nothing.
+/// * Shapes: `logits` and `out` `[B,V]`, `p` and `k` `[B]` or `[B,1]`; one of the two may be absent, not both. An empty `logits`
+///   writes nothing.
 /// * Dtypes: `logits`, `p` and `out` f32, f16 or bf16, one for all; arithmetic in f32.
 /// * k <= 0, k >= V and a NaN in `p` switch the stage off. A NaN logit counts as -inf, and is copied where it is kept; -0 equals +0.
 ///   A row of one entry is copied.

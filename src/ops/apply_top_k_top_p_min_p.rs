@@ -13,8 +13,8 @@ use crate::tensor::Describe;
 /// * Shapes: `probs` and `sampled_res` `[B,V]`; `k`, `p` and `min_p` `[B]` or `[B,1]`. B = 0 writes nothing, V = 0 is refused.
 /// * Dtypes: `probs`, `p`, `min_p` and `sampled_res` f32, f16 or bf16, one for all; arithmetic in f32.
 /// * k < 0 or k > V keeps all columns, k = 0 none: the row is 0.
-/// * Comparisons with a NaN are false, so a NaN is kept, and with a NaN in `p` or `min_p` the stage keeps all. That the row descends is not
-///   checked: each entry is judged by the formula whatever the others are.
+/// * Comparisons with a NaN are false, so a NaN is kept, and with a NaN in `p` or `min_p` the stage keeps all. That the row
+///   descends is not checked: each entry is judged by the formula whatever the others are.
 /// * Workspace: 16 KiB a worker, used where rows are not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, overlapping tensors.
 /// * Document 002, `apply_top_k_top_p_min_p`.

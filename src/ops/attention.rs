@@ -18,16 +18,16 @@ pub(crate) struct Heads {
 
 /// `output = softmax(scale * query key_cache^T + mask) value_cache`: query i of row b sees the positions `0 ..= start_pos[b] + i`.
 ///
-/// * Shapes: `query` and `output` `[B,heads,S,D]`, `key_cache` and `value_cache` `[B,KV,T,D]` with heads a multiple of KV (head h reads
-///   cache head `h / (heads / KV)`), `start_pos` `[B]` or `[B,1]`, `mask` `[S,T]`: entry `[i,j]` is added to the score of query i with position j.
-///   B = 0 writes nothing; every other dimension of 0 is refused.
+/// * Shapes: `query` and `output` `[B,heads,S,D]`, `key_cache` and `value_cache` `[B,KV,T,D]` with heads a multiple of KV (head h
+///   reads cache head `h / (heads / KV)`), `start_pos` `[B]` or `[B,1]`, `mask` `[S,T]`: entry `[i,j]` is added to the score of
+///   query i with position j. B = 0 writes nothing; every other dimension of 0 is refused.
 /// * Dtypes: `query`, `mask` and `output` f32, `start_pos` i64, the caches f32, f16 or bf16, both alike.
 /// * Causality is a loop bound: later positions are never read. A query whose every score is -inf gets zeros; a NaN spreads over its
 ///   head.
 /// * Numbers: a score is a fused dot product in 16 lanes, times `scale`, plus the mask; one maximum; exp; the weighted values are added
 ///   in four chains (position modulo 4) and divided by the sum of the exponentials.
-/// * Workspace: for each worker the scores of T positions and their mask, six rows of D, and room for the keys and values of one head, which
-///   is used where their last dimension is not contiguous.
+/// * Workspace: for each worker the scores of T positions and their mask, six rows of D, and room for the keys and values of one
+///   head, which is used where their last dimension is not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, more tokens than positions, a `scale` that is not finite, a
 ///   `start_pos` outside `0 ..= T - S`, overlapping tensors.
 /// * Document 003, `QK`, `blockSoftmax` and `PV`, with the causal mask, the positions and the strides corrected.

@@ -79,8 +79,8 @@ fn aligned((name, location): Arg<'_>) -> Result<(), Error> {
     if location.is_aligned() { Ok(()) } else { Err(wrong()) }
 }
 
-/// What [`memory`] asks of a call, which has an output, and whether all have data. Every tensor is looked at once where there is one output: this is
-/// much of what is asked of a call.
+/// What [`memory`] asks of a call, which has an output, and whether all have data. Every tensor is looked at once where there is
+/// one output: this is much of what is asked of a call.
 fn located(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<bool, Error> {
     let mut all_have_data = true;
     for (i, &(name, output)) in outputs.iter().enumerate() {
@@ -126,8 +126,8 @@ fn overlaps_itself(dims: &Dims) -> bool {
     false
 }
 
-/// Whether two tensors whose byte ranges meet are slices of one buffer: of rows of one pitch, say, with disjoint columns. There is a pitch
-/// that divides every larger one of both, and what they reach within it is disjoint.
+/// Whether two tensors whose byte ranges meet are slices of one buffer: of rows of one pitch, say, with disjoint columns. There is
+/// a pitch that divides every larger one of both, and what they reach within it is disjoint.
 #[cold]
 fn are_slices(a: Location<'_>, b: Location<'_>) -> bool {
     /// The bytes that a tensor takes of each pitch, if it repeats with it.

@@ -5,8 +5,9 @@ use crate::backend::Backend;
 use crate::error::{Error, Value};
 use crate::tensor::Describe;
 
-/// The weights of a [`DecoderLayer`]: int8 matrices `[in,out]` with a scale for each output channel, and two norms. A matrix of these sizes is
-/// given in the format that the layer names: by default as the bytes that [`PackWeight`](super::PackWeight) makes of it.
+/// The weights of a [`DecoderLayer`]: int8 matrices `[in,out]` with a scale for each output channel, and two norms. A matrix of
+/// these sizes is given in the format that the layer names: by default as the bytes that [`PackWeight`](super::PackWeight) makes of
+/// it.
 #[derive(Debug)]
 pub struct LayerWeights<'a, B: Backend, T: 'a> {
     /// `[H]`
@@ -100,15 +101,16 @@ impl LayerSizes {
 /// Each line is the operation of that name; the result is theirs bit for bit, so S tokens at once give what S calls of one token
 /// give, and a row of a batch what it gives alone.
 ///
-/// * Shapes: `input` and `output` `[B,S,H]`, `start_pos` `[B]` or `[B,1]`, `freqs` `[T',D]` (see `RopeTable`), `mask` `[S,T]`, caches
-///   `[B,kv_heads,T,D]`; the weights as [`LayerWeights`] says, each as in [`QuantMatmul`](super::QuantMatmul). B = 0 writes nothing; another dimension of 0 is refused. Any
-///   number of heads that is a multiple of `kv_heads`, any even D, any H and F.
+/// * Shapes: `input` and `output` `[B,S,H]`, `start_pos` `[B]` or `[B,1]`, `freqs` `[T',D]` (see `RopeTable`), `mask` `[S,T]`,
+///   caches `[B,kv_heads,T,D]`; the weights as [`LayerWeights`] says, each as in [`QuantMatmul`](super::QuantMatmul). B = 0 writes
+///   nothing; another dimension of 0 is refused. Any number of heads that is a multiple of `kv_heads`, any even D, any H and F.
 /// * Dtypes: `input`, `output` and norms f32, f16 or bf16, one for all; the caches f32, f16 or bf16; scales, `freqs`, `mask` f32.
 /// * Workspace: the intermediate results of `B * S` rows, and the largest workspace of the operations above.
-/// * A NaN or an infinity in the residual stream quantises its row to zeros, as [`RmsNormQuant`](super::RmsNormQuant) says, and stays in it.
-/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, `heads` or `kv_heads` below 1, `heads` that is no multiple of
-///   `kv_heads`, a negative or NaN `eps`, a damaged packed weight, an unknown weight format, a product over more than 65 536, a `start_pos`
-///   outside a table or cache, overlapping tensors.
+/// * A NaN or an infinity in the residual stream quantises its row to zeros, as [`RmsNormQuant`](super::RmsNormQuant) says, and
+///   stays in it.
+/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, `heads` or `kv_heads` below 1, `heads` that is no
+///   multiple of `kv_heads`, a negative or NaN `eps`, a damaged packed weight, an unknown weight format, a product over more than
+///   65 536, a `start_pos` outside a table or cache, overlapping tensors.
 /// * Document 003, `OpenDecoder::forward`, with the corrections of its positions, strides, mask and sizes.
 ///
 /// ```

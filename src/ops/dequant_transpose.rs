@@ -79,9 +79,9 @@ impl<'a, B: Backend> DequantTranspose<'a, B> {
 /// [`DequantTranspose`] with rotary position embedding: pair i of a head, (a, b) = (v\[2i\], v\[2i+1\]), turns into
 /// `(a cos - b sin, b cos + a sin)` with the cos and sin of pair i in row `start_pos[b] + s` of `freqs`.
 ///
-/// * Shapes: `input` `[B,S,heads*D]`, `input_scale` `[B,S]`, `weight_scale` `[heads*D]`, `freqs` `[T,D]` as [`RopeTable`](super::RopeTable) writes it,
-///   `start_pos` `[B]`, `output` `[B,heads,S,D]`, any number of heads of any even size; B = 0 writes nothing, another dimension of 0
-///   is refused.
+/// * Shapes: `input` `[B,S,heads*D]`, `input_scale` `[B,S]`, `weight_scale` `[heads*D]`, `freqs` `[T,D]` as
+///   [`RopeTable`](super::RopeTable) writes it, `start_pos` `[B]`, `output` `[B,heads,S,D]`, any number of heads of any even size;
+///   B = 0 writes nothing, another dimension of 0 is refused.
 /// * Dtypes: `input` i32, `start_pos` i64, the others f32. Each product and sum is rounded.
 /// * A NaN or an infinity among scales or table spreads as in these products.
 /// * Workspace: the weight scales and three rows a worker, used only by tensors whose last dimension is not contiguous.

@@ -68,31 +68,35 @@ impl GroupedSizes {
 /// `c = f32(sum over k of x[m][k] * weight[e][k][n] + bias[e][n]) * x_scale[m] * weight_scale[e][n] + offset[e][n]`,
 /// `S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2]`, `output_scale = max |S| / 127`, `output = rne(S / output_scale)`.
 ///
-/// * Shapes: `x` `[M,K]`, `weight_scale` `[E,N]`, `bias` and `offset` `[E,N]`, `x_scale` `[M]`, `group_list` `[L]` with L <= E, `output`
-///   `[M,N/2]`, `output_scale` and `output_offset` `[M]`; `weight` `[E,K,N]` with any strides ([`FORMAT_ND`]), `[E,N/32,K/16,16,32]`
-///   ([`FORMAT_NZ`](super::FORMAT_NZ)), or packed ([`FORMAT_PACKED`]). N is even, K at most 65 536. M = 0 or L = 0 writes nothing; another
-///   dimension of 0 is refused.
+/// * Shapes: `x` `[M,K]`, `weight_scale` `[E,N]`, `bias` and `offset` `[E,N]`, `x_scale` `[M]`, `group_list` `[L]` with L <= E,
+///   `output` `[M,N/2]`, `output_scale` and `output_offset` `[M]`; `weight` `[E,K,N]` with any strides ([`FORMAT_ND`]),
+///   `[E,N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ)), or packed ([`FORMAT_PACKED`]). N is even, K at most 65 536. M = 0 or
+///   L = 0 writes nothing, and what list and weights hold is not looked at; another dimension of 0 is refused.
 /// * Dtypes: `x` i8, `weight` i8 (or i4, below), `weight_scale` f32, f16 or bf16, `bias` i32 or f32, `offset` and `x_scale` f32,
 ///   `group_list` i64, `output` i8, its scale and offset f32.
-/// * `group_list`: the end of each expert's rows (`group_list_type` 0, not decreasing), or how many it has (1). Experts may be empty; rows
-///   behind the last end are neither read nor written.
-/// * `arithmetic` 1 multiplies the sum by `x_scale` first and quantises with `S * (1 / output_scale)`, rounded to half precision in between
-///   where `fp16_rounding` is set; 2 multiplies by `weight_scale` first, `output_scale = max |S| * (1 / 127)`, and divides. The sum is exact,
-///   an i32 bias is added to it in 64 bits and rounded once; an f32 bias is added after the scales, `offset` last.
+/// * `group_list`: the end of each expert's rows (`group_list_type` 0, not decreasing), or how many it has (1). Experts may be
+///   empty; rows behind the last end are neither read nor written.
+/// * `arithmetic` 1 multiplies the sum by `x_scale` first and quantises with `S * (1 / output_scale)`, rounded to half precision in
+///   between where `fp16_rounding` is set; 2 multiplies by `weight_scale` first, `output_scale = max |S| * (1 / 127)`, and divides.
+///   The sum is exact, an i32 bias is added to it in 64 bits and rounded once; an f32 bias is added after the scales, `offset`
+///   last.
 /// * With `output_offset` the output is asymmetric: `output_scale = (max S - min S) / 255`,
 ///   `output_offset = -128 - rne(min S / output_scale)`, `output = rne(S / output_scale + output_offset)`; read back as
 ///   `(output - output_offset) * output_scale`. A constant row comes back exactly, with an offset of 0.
 /// * A row of zeros, with a scale of at most 2^-128, with an infinity or a NaN gives zeros; its scale is the value of the formula.
-/// * Weights of four bits: `weight` i4 (in a view of bytes, N / 2 long; NZ `[E,N/64,K/16,16,64]`), or packed from i4; `weight_scale` u64 or
-///   i64 bits of f32, `[E,N]` or `[E,G,N]`, K a multiple of G; `bias` f32, the assist matrix `8 * sum of weights * scale`, required. Each
-///   row is split as `x = 16 hi + lo + 8`; the sums of hi and of lo are scaled, rounded to half precision and added in it, group by group;
-///   `c = (16 hi + lo + bias) * x_scale`. `arithmetic` 2, `offset` and `output_offset` are refused.
-/// * Workspace: the rows of a chunk (at most 256) in the form of the dot instruction and their sums; for each worker a row of activations, 15 N
-///   bytes, and 100 KiB, or where the weight is not packed 304 KiB and room for 16 panels. With i4 weights the two halves of the rows are
-///   brought into that form group by group, each with the whole of the 64s of K that it begins and ends in. The sums of a chunk are used while they are in the cache.
-/// * Errors: 161001 a tensor without data, i4 weights without bias; 161002 a shape or dtype that does not fit, an odd N, K > 65 536, an unknown
-///   `weight_format`, `group_list_type` or `arithmetic`, `output_offset` with `fp16_rounding`, a foreign or damaged packed weight, overlapping tensors, and, found by a run before anything is written, a
-///   `group_list` that decreases, is negative or goes beyond M.
+/// * Weights of four bits: `weight` i4 (in a view of bytes, N / 2 long; NZ `[E,N/64,K/16,16,64]`), or packed from i4;
+///   `weight_scale` u64 or i64 bits of f32, `[E,N]` or `[E,G,N]`, K a multiple of G; `bias` f32, the assist matrix
+///   `8 * sum of weights * scale`, required. Each row is split as `x = 16 hi + lo + 8`; the sums of hi and of lo are scaled,
+///   rounded to half precision and added in it, group by group; `c = (16 hi + lo + bias) * x_scale`. `arithmetic` 2, `offset` and
+///   `output_offset` are refused.
+/// * Workspace: the rows of a chunk (at most 256) in the form of the dot instruction and their sums; for each worker a row of
+///   activations, 15 N bytes, and 100 KiB, or where the weight is not packed 304 KiB and room for 16 panels. With i4 weights the
+///   two halves of the rows are brought into that form group by group, each with the whole of the 64s of K that it begins and ends
+///   in. The sums of a chunk are used while they are in the cache.
+/// * Errors: 161001 a tensor without data, i4 weights without bias; 161002 a shape or dtype that does not fit, an odd N, K > 65
+///   536, an unknown `weight_format`, `group_list_type` or `arithmetic`, `output_offset` with `fp16_rounding`, a foreign or damaged
+///   packed weight, overlapping tensors, and, found by a run before anything is written, a `group_list` that decreases, is negative
+///   or goes beyond M.
 /// * Document 004.
 ///
 /// ```

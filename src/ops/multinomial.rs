@@ -76,24 +76,24 @@ pub(crate) struct Draws {
 
 /// Draws `num_samples` indices from each row of weights, with or without replacement.
 ///
-/// Weights w are taken as f32 and need not sum to 1. One sample, or any number without replacement, is an exponential race: the places
-/// of the largest `w_j / e_j`, descending, of equal ones the lower first. e is the tensor of exponential numbers that
-/// [`Exponential`](super::Exponential) gives for the shape of `probs`: element `n * C + j` for weight j of row n. Several samples with
-/// replacement search the running sum: sample s of row n is the first j with `cdf_j >= u`, where u = `w * 2^-32 + 2^-33` from the first
-/// word w of Philox4x32-10 for the counter `(ceil(offset / 4), n * R + s)`, R being `num_samples` rounded up to a multiple of 128, and
-/// `cdf_j` is the sum of the exact masses `round(w_i / sum * 2^52)` for i <= j, rounded once to f32. Where u lies above the last sum, the
-/// first index with that sum is taken: an index without weight never is.
+/// Weights w are taken as f32 and need not sum to 1. One sample, or any number without replacement, is an exponential race: the
+/// places of the largest `w_j / e_j`, descending, of equal ones the lower first. e is the tensor of exponential numbers that
+/// [`Exponential`](super::Exponential) gives for the shape of `probs`: element `n * C + j` for weight j of row n. Several samples
+/// with replacement search the running sum: sample s of row n is the first j with `cdf_j >= u`, where u = `w * 2^-32 + 2^-33` from
+/// the first word w of Philox4x32-10 for the counter `(ceil(offset / 4), n * R + s)`, R being `num_samples` rounded up to a
+/// multiple of 128, and `cdf_j` is the sum of the exact masses `round(w_i / sum * 2^52)` for i <= j, rounded once to f32. Where u
+/// lies above the last sum, the first index with that sum is taken: an index without weight never is.
 ///
 /// * Shapes: `probs` `[N,C]` or `[C]`, `out` `[N,num_samples]` or `[num_samples]`. An empty `probs` writes nothing. C <= 2^24.
 /// * Dtypes: `probs` f32, f16, bf16 or f64; `out` i64. `seed` and `offset` are 64-bit patterns.
-/// * A negative or NaN weight counts as 0, an infinite one as the largest f32. A row without weight gives 0 for each sample, without
-///   replacement 0, 1, 2 and so on; so do rows with fewer weights than samples behind these. A sum that overflows is taken of the weights
-///   times 2^-30.
-/// * **Limit** of the race: a weight below 2^-28.5 of the largest is never drawn, see [`Exponential`](super::Exponential). u has 24 bits:
-///   with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row. In a race of nothing but weights
-///   of some 2^-149 every quotient may be 0, and index 0 comes first with or without weight.
-/// * Workspace: 145 KiB a worker. Several samples without replacement need 8 bytes for each of min(C, n + max(16 384, n / 2)) keys, once for
-///   the whole call.
+/// * A negative or NaN weight counts as 0, an infinite one as the largest f32. A row without weight gives 0 for each sample,
+///   without replacement 0, 1, 2 and so on; so do rows with fewer weights than samples behind these. A sum that overflows is taken
+///   of the weights times 2^-30.
+/// * **Limit** of the race: a weight below 2^-28.5 of the largest is never drawn, see [`Exponential`](super::Exponential). u has 24
+///   bits: with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row. In a race of
+///   nothing but weights of some 2^-149 every quotient may be 0, and index 0 comes first with or without weight.
+/// * Workspace: 145 KiB a worker. Several samples without replacement need 8 bytes for each of min(C, n + max(16 384, n / 2)) keys,
+///   once for the whole call.
 /// * Errors: 161001 a tensor without data; 161002, in this order: the rank of `probs`, the rank of `out`, its last dimension, its first,
 ///   `num_samples` < 1, `num_samples` > C without replacement, C > 2^24, overlapping tensors.
 /// * Document 000, the choice `multiNomial`.

@@ -42,15 +42,16 @@ impl<B: Backend> UnpackedWeight<'_, B> {
 /// Packs weights for [`QuantMatmul`](super::QuantMatmul), [`DecoderLayer`](super::DecoderLayer) and
 /// [`GroupedMatmulSwigluQuant`](super::GroupedMatmulSwigluQuant): once, for every call and every machine.
 ///
-/// * Shapes: `weight` `[E,K,N]` or `[K,N]` with any strides ([`FORMAT_ND`], the default), or `[E,N/32,K/16,16,32]` or `[N/32,K/16,16,32]`
-///   ([`FORMAT_NZ`](super::FORMAT_NZ); i4: `[E,N/64,K/16,16,64]`); `packed` `[bytes]`, exactly as long as
-///   [`packed_bytes`](tilekern_kernels::pack::packed_bytes) says, contiguous; `weight_scale` `[E,N]` or `[N]`. No dimension is 0; K is at
-///   most 65 536.
-/// * Dtypes: `weight` i8, i4 (two columns to a byte, N even, so the last dimension of the view is half as long), or f32, f16 or bf16 in ND.
-///   `weight_scale` f32: required, and written, where the weight is a float.
+/// * Shapes: `weight` `[E,K,N]` or `[K,N]` with any strides ([`FORMAT_ND`], the default), or `[E,N/32,K/16,16,32]` or
+///   `[N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ); i4: `[E,N/64,K/16,16,64]`); `packed` `[bytes]`, exactly as long as
+///   [`packed_bytes`](tilekern_kernels::pack::packed_bytes) says, contiguous; `weight_scale` `[E,N]` or `[N]`. No dimension is 0; K
+///   is at most 65 536.
+/// * Dtypes: `weight` i8, i4 (two columns to a byte, N even, so the last dimension of the view is half as long), or f32, f16 or
+///   bf16 in ND. `weight_scale` f32: required, and written, where the weight is a float.
 /// * A float weight is quantised column by column as [`QuantizeRows`](super::QuantizeRows) does rows: `scale = max |w| / 127`,
 ///   `q = rne(w * (1 / scale))`; a column whose scale has no finite reciprocal becomes zeros.
-/// * The format is described in `tilekern_kernels::pack`. It has a versioned header, may be stored in a file, and is checked when it is used.
+/// * The format is described in `tilekern_kernels::pack`. It has a versioned header, may be stored in a file, and is checked when
+///   it is used.
 /// * Workspace: none.
 /// * Errors: 161001 a tensor without data, a missing `weight_scale`; 161002 a shape that does not fit, K > 65 536, an unknown format,
 ///   floats in another than the plain one, overlapping tensors.

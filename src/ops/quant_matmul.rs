@@ -88,9 +88,10 @@ impl Product3 {
 /// `out[m][n] = f32(sum over k of x[m][k] * weight[k][n] + bias[n]) * x_scale[m] * weight_scale[n]`, W8A8.
 ///
 /// * Shapes: `x` `[M,K]`, `weight_scale` `[N]`, `x_scale` `[M]`, `bias` `[N]`, `out` `[M,N]`; `weight` is `[K,N]` with any strides
-///   ([`FORMAT_ND`], the default), `[N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ)), or packed ([`FORMAT_PACKED`](super::FORMAT_PACKED), see
-///   [`PackWeight`](super::PackWeight)): rank 1, contiguous, one expert. The first two are packed on the way, a few panels at a time; a
-///   weight that is used again should be packed once. M = 0 writes nothing; K or N of 0 is refused; K is at most 65 536.
+///   ([`FORMAT_ND`], the default), `[N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ)), or packed
+///   ([`FORMAT_PACKED`](super::FORMAT_PACKED), see [`PackWeight`](super::PackWeight)): rank 1, contiguous, one expert. The first
+///   two are packed on the way, a few panels at a time; a weight that is used again should be packed once. M = 0 writes nothing,
+///   nor looks at what the weight holds; K or N of 0 is refused; K is at most 65 536.
 /// * Dtypes: `x` and `weight` i8; `weight_scale` f32, f16 or bf16; `x_scale` f32; `bias` i32 or f32; `out` f32, f16, bf16 or i32.
 /// * The sum is exact over the full range, -128 * -128 included. An i32 bias is added in 64 bits and the result rounded once; an f32
 ///   bias is added after both scales. A missing scale counts as 1. An i32 `out` takes the sum itself, without scales and without an

@@ -17,9 +17,10 @@ use crate::error::Error;
 ///
 /// * Shapes: `logits` `[B,V]`; `random`, `ids`, `sequence_length` and `finished` `[B]` or `[B,1]`; `prompt_tokens` and `prompt_mask`
 ///   `[B,P]`, both or neither. B = 0 writes nothing, another dimension of 0 is refused.
-/// * Dtypes: `logits` and `random` f32; `prompt_tokens`, `ids` and `sequence_length` i32; `prompt_mask` and `finished` bytes, 0 is false.
-/// * A NaN logit counts as -inf and a +inf as the largest finite number, also after `diversity_rate` was added. A row of nothing else than
-///   NaN and -inf yields index 0.
+/// * Dtypes: `logits` and `random` f32; `prompt_tokens`, `ids` and `sequence_length` i32; `prompt_mask` and `finished` bytes, 0 is
+///   false.
+/// * A NaN logit counts as -inf and a +inf as the largest finite number, also after `diversity_rate` was added. A row of nothing
+///   else than NaN and -inf yields index 0.
 /// * A random number counts as the nearest of `0..=1`, a NaN as 0.
 /// * Workspace: a row, its block maxima and a list a worker.
 /// * Errors: 161001 a tensor without data, one of `prompt_tokens` and `prompt_mask` without the other; 161002 a shape that does not

@@ -100,19 +100,19 @@ pub(crate) struct Batch {
 /// 2. **Probabilities.** `pr = exp(x - max) / sum exp(x - max)` over the list (`pr = x` without `input_is_logits`). They are not
 ///    normalised again afterwards.
 /// 3. **Top-p.** With 0 < p < 1 entry j stays iff the probability before it, in list order, is below p: the entry that reaches p is
-///    the last, all stay if p is never reached. The sums are exact: the mass of an entry is the integer `round(pr * 2^52)`, a prefix
-///    is rounded once to `f32`, and the test is `f32(prefix_j - pr_j) < p`; the first always stays. With p <= 0 the best one stays, with probability 1
-///    whatever `top_k` says; p >= 1 and NaN switch the stage off.
+///    the last, all stay if p is never reached. The sums are exact: the mass of an entry is the integer `round(pr * 2^52)`, a
+///    prefix is rounded once to `f32`, and the test is `f32(prefix_j - pr_j) < p`; the first always stays. With p <= 0 the best one
+///    stays, with probability 1 whatever `top_k` says; p >= 1 and NaN switch the stage off.
 /// 4. **Min-p.** With 0 < m < 1 entries with `pr >= f32(max pr * m)` stay, in order; with m >= 1 the best one; else the stage is off.
 /// 5. **Choice.** Without noise the first maximum of the logits; no stage removes it. With noise the first maximum of
 ///    `pr_j / (|q_j| + f32(eps))` over places j of the list: `q` is read **by place, not by token**. Only where no stage is on are
 ///    these the same. A NaN among the quotients never wins.
 ///
 /// `post_sample` says where the noise is from: [`Noise::Exponential`] for `QSample`; for `MultiNomial` exponential numbers of
-/// Philox4x32-10 (eps 0), drawn with the row's line of [`Noise::Seeds`] (element number j) or else with `generator` = (seed, offset),
-/// one pair for the batch (element number `b * V + j`), which is not advanced: the next call takes an offset 12 higher, or
-/// `4 * ceil(B V / 638 976)` where that is more. A row of more than 638 976 takes 8 of its own line. With both, `q` wins; with neither there
-/// is no noise.
+/// Philox4x32-10 (eps 0), drawn with the row's line of [`Noise::Seeds`] (element number j) or else with `generator` = (seed,
+/// offset), one pair for the batch (element number `b * V + j`), which is not advanced: the next call takes an offset 12 higher, or
+/// `4 * ceil(B V / 638 976)` where that is more. A row of more than 638 976 takes 8 of its own line. With both, `q` wins; with
+/// neither there is no noise.
 ///
 /// * Shapes: `logits` `[B,V]`; `top_k`, `top_p`, `min_ps`, `logits_select_idx`, `row_status` `[B]` or `[B,1]`; `logits_top_kp_select`,
 ///   `logits_idx`, `logits_sort_masked` and exponential `q` `[B,V]`; `generator` `[2]`. B >= 1, 1 <= V <= 2^20.

@@ -12,10 +12,11 @@ const MAX_VOCABULARY: usize = 1 << 20;
 ///
 /// It differs from [`TopKTopPSample`](super::TopKTopPSample) in this:
 ///
-/// * Top-p with 0 < p < 1 keeps entry j iff the probability before it is **at most** p: the entry that exceeds p is the last. Any other p
-///   switches the stage off, also p <= 0.
-/// * What is kept is **normalised again**. With top-k by a softmax over its logits. With top-p alone by a softmax over its probabilities:
-///   `pr_j = exp(s_j - s_0) / sum exp(s - s_0)`, where s are the probabilities of the row; so no two of them differ by more than e.
+/// * Top-p with 0 < p < 1 keeps entry j iff the probability before it is **at most** p: the entry that exceeds p is the last. Any
+///   other p switches the stage off, also p <= 0.
+/// * What is kept is **normalised again**. With top-k by a softmax over its logits. With top-p alone by a softmax over its
+///   probabilities: `pr_j = exp(s_j - s_0) / sum exp(s - s_0)`, where s are the probabilities of the row; so no two of them differ
+///   by more than e.
 /// * k counts from 1 to min(V, 1024). There is no min-p, and nothing is drawn here.
 ///
 /// The order of the list, ties, the exact sums, the choice, NaN and infinities are those of the second version: without `q` the
@@ -27,8 +28,8 @@ const MAX_VOCABULARY: usize = 1 << 20;
 /// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where both take no
 ///   more than 256 KiB (rows of up to 116 KiB in all), so that the answer does not depend on strides, else of those whose rows are not
 ///   contiguous.
-/// * Errors: 161001 a tensor without data, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20; 161002 any other shape, B or V
-///   of 0, eps negative or NaN, overlapping tensors.
+/// * Errors: 161001 a tensor without data, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20; 161002 any other
+///   shape, B or V of 0, eps negative or NaN, overlapping tensors.
 /// * Document 001, `aclnnTopKTopPSample`.
 ///
 /// ```
@@ -98,6 +99,9 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
 
     /// Validates, for a query or with data for a run, and returns B and V.
     pub(crate) fn check(&self, data: bool) -> Result<[usize; 2], Error> {
+        if self.is_need_logits && self.logits_top_kp_select.is_none() {
+            return Err(Error::null("logits_top_kp_select"));
+        }
         let [rows, columns] = check::filled("logits", &self.logits)?;
         if columns > MAX_VOCABULARY {
             return Err(Error::new(Status::Tiling, "logits", "at most 2^20 columns", columns));
@@ -109,8 +113,7 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
         }
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         check::column("logits_select_idx", &self.logits_select_idx, rows)?;
-        if self.is_need_logits {
-            let select = self.logits_top_kp_select.as_ref().ok_or(Error::null("logits_top_kp_select"))?;
+        if let Some(select) = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits) {
             check::shape("logits_top_kp_select", select, &[rows, columns])?;
         }
         if let Some(status) = &self.row_status {

@@ -7,9 +7,9 @@ use crate::error::Error;
 
 /// Draws the next token of each row among its most probable ones.
 ///
-/// Kept is the smallest prefix of the descending probabilities (of equal ones the lower index first) whose sum exceeds `p`, at least
-/// one entry, and all where no sum does. The first whose running sum reaches `random` times the kept sum is chosen. Sums are those of the
-/// exact masses `round(pr * 2^52)`, and comparisons are exact.
+/// Kept is the smallest prefix of the descending probabilities (of equal ones the lower index first) whose sum exceeds `p`, at
+/// least one entry, and all where no sum does. The first whose running sum reaches `random` times the kept sum is chosen. Sums are
+/// those of the exact masses `round(pr * 2^52)`, and comparisons are exact.
 ///
 /// A row whose `prompt_mask` is true in column `cur_pos` takes its token from `prompt_tokens`, and its length and end stay as they are;
 /// there is no such column from P on. Else a finished row yields `end_id`, keeps its length and stays finished. Any other row is
@@ -18,8 +18,8 @@ use crate::error::Error;
 /// * Shapes: `probs` `[B,V]`; `random`, `ids`, `sequence_length` and `finished` `[B]` or `[B,1]`; `prompt_tokens` and `prompt_mask`
 ///   `[B,P]`, both or neither. B = 0 writes nothing, another dimension of 0 is refused.
 /// * Dtypes: `probs` and `random` f32; `prompt_tokens`, `ids` and `sequence_length` i32; `prompt_mask` and `finished` bytes, 0 is false.
-/// * The order is that of the numbers, a NaN as -inf, +inf as the largest finite number. In the sums a NaN counts as 0, and a number outside `0..=1` as the nearest inside. Rows
-///   need not be normalised. A row without mass yields its first largest.
+/// * The order is that of the numbers, a NaN as -inf, +inf as the largest finite number. In the sums a NaN counts as 0, and a
+///   number outside `0..=1` as the nearest inside. Rows need not be normalised. A row without mass yields its first largest.
 /// * A random number counts as the nearest of `0..=1`, a NaN as 0.
 /// * Workspace: a row, its block maxima and a list a worker.
 /// * Errors: 161001 a tensor without data, one of `prompt_tokens` and `prompt_mask` without the other; 161002 a shape that does not

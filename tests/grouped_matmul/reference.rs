@@ -1,7 +1,8 @@
 //! 2 000 calls against the operator's numpy reference, and a case of its specification by checksums.
 //!
-//! The calls are made here and, where python3 with numpy and the reference are there (`TILEKERN_REFERENCE` names its folder, `PYTHON` the
-//! interpreter), handed to `reference.py` in a file. Everywhere the digest of the answers is compared with the committed one.
+//! The calls are made here and, where python3 with numpy and the reference are there (`TILEKERN_REFERENCE` names its folder,
+//! `PYTHON` the interpreter), handed to `reference.py` in a file. Everywhere the digest of the answers is compared with the
+//! committed one.
 
 use crate::case::{Case, Layouts, Output};
 use crate::common::{Random, every_host};

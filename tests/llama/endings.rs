@@ -150,5 +150,23 @@ fn logits_are_those_of_the_last_step() {
         assert_eq!(best(decoding.logits(1).unwrap()), ids[1]);
         decoding.replace_row(&host, 1, Tensor::new([1], &[3]).unwrap()).unwrap();
         none(&decoding, 1);
+        // Nor has anybody in a step that finds all ended.
+        step(&mut decoding);
+        decoding.stop_row(1).unwrap();
+        step(&mut decoding);
+        none(&decoding, 1);
+    });
+}
+
+/// Room is for what can come, not for what may be asked.
+#[test]
+fn as_many_tokens_as_there_are() {
+    let file = Weights::tiny(25, true).version_0();
+    with_model::<f32, _>(&file, HeadKind::Int8, |model| {
+        let host = Host::new();
+        let bytes = |max_new| Decoding::<f32>::layout(&host, &DecodingConfig::new(5, max_new, -1), model).unwrap().size();
+        assert_eq!(bytes(usize::MAX), bytes(48));
+        let tokens = decode::<_, _, f32>(&host, model, DecodingConfig::new(5, 1000, -1), &[(vec![1, 2, 3], GREEDY)]).remove(0);
+        assert_eq!(tokens.len(), 48 - 3 + 1);
     });
 }

@@ -70,3 +70,18 @@ fn equals_are_all_as_likely_as_the_best() {
         assert_eq!(run(1.0), vec![0; free.len()]);
     });
 }
+
+#[test]
+fn a_mass_just_below_one_is_not_all() {
+    let weights = Weights::tiny(11, false);
+    with_model::<f32, _>(&weights.version_0(), HeadKind::Int8, |model| {
+        let first = |top_p| {
+            // At this temperature one token has all but 1.65e-8; the seed was searched for.
+            let sampling =
+                RowSampling { top_p, temperature: 0.000_315_648_842_658_888_87, seed: 118_838_085, ..Default::default() };
+            decode::<_, _, f32>(&Host::new(), model, CONFIG, &[(vec![7], sampling)]).remove(0)[0]
+        };
+        assert_ne!(first(1.0), first(0.5));
+        assert_eq!([first(0.999_999_975), first(1.0 - 1e-15)], [first(0.5); 2]);
+    });
+}

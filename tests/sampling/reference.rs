@@ -1,8 +1,8 @@
 //! 80 000 rows against the operators' numpy reference.
 //!
-//! The calls are made here and, where python3 with numpy and the reference are there (`TILEKERN_REFERENCE` names its folder, `PYTHON` the
-//! interpreter), handed to `reference.py` in a file; what differs from its answers must differ by no more than the roundings of an
-//! exponential explain. Everywhere the digest of the answers is compared with the committed one.
+//! The calls are made here and, where python3 with numpy and the reference are there (`TILEKERN_REFERENCE` names its folder,
+//! `PYTHON` the interpreter), handed to `reference.py` in a file; what differs from its answers must differ by no more than the
+//! roundings of an exponential explain. Everywhere the digest of the answers is compared with the committed one.
 
 use super::{apply_top_k_top_p, apply_top_k_top_p_min_p, top_k_top_p_sample_v1};
 use crate::common::{Order, Random, run};

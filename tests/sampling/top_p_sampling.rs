@@ -1,4 +1,5 @@
-//! TopPSampling against a sorted row in exact arithmetic: the end of the kept set, ties, odd numbers, prompts, ends, strides and refusals.
+//! TopPSampling against a sorted row in exact arithmetic: the end of the kept set, ties, odd numbers, prompts, ends, strides and
+//! refusals.
 
 use super::next_token::{Case, ORDERS, case, order};
 use crate::common::{Order, Random, every_host, refused, run, shape_only, shape_only_mut};

@@ -2,7 +2,8 @@
 //!
 //! 1. **The runtime**, `libacl_rt.so` or else `libascendcl.so` of the first place that has either: where the process looks for libraries
 //!    anyway (LD_LIBRARY_PATH), then `lib64` of ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, and the default directories.
-//! 2. **Descriptors**, `libnnopbase.so`: of the same place, so that two installations do not meet in one process, else of another.
+//! 2. **Descriptors**, `libnnopbase.so`: of the same place, so that parts of two installations are not called together, else of
+//!    another.
 //! 3. **Operators**, first found first taken: `op_api/lib/libcust_opapi.so` of each directory in ASCEND_CUSTOM_OPP_PATH, and of the
 //!    packages that `vendors/config.ini` below ASCEND_OPP_PATH lists; then CANN's own from the runtime's place, or the first other that
 //!    has any, the split ones (`libopapi_nn.so` and so on) before `libopapi.so`, never both.
@@ -86,8 +87,9 @@ fn search() -> Result<Table, Missing> {
     // SAFETY: libraries of these names have these prototypes, and none is ever closed.
     let runtime = places.iter().enumerate().find_map(|(i, place)| unsafe {
         let runtime = ["libacl_rt.so", "libascendcl.so"].into_iter().find_map(|name| {
-            let library = attempts.open(&place.join(name), true)?;
-            attempts.part(Path::new(name), Runtime::find(&address(library)))
+            let path = place.join(name);
+            let library = attempts.open(&path, true)?;
+            attempts.part(&path, Runtime::find(&address(library)))
         });
         Some((runtime?, i))
     });
@@ -191,8 +193,8 @@ impl Attempts {
         part.map_err(|symbol| self.broken.push(format!("{}: lacks {symbol}", path.display()))).ok()
     }
 
-    /// The library of that path, or of that name wherever the process looks for libraries. A `global` one has symbols that other libraries
-    /// need.
+    /// The library of that path, or of that name wherever the process looks for libraries. A `global` one has symbols that other
+    /// libraries need.
     fn open(&mut self, path: &Path, global: bool) -> Option<Loaded> {
         match open(path, global) {
             Ok(library) => Some(Box::leak(Box::new(library))),

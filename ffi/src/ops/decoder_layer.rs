@@ -8,8 +8,8 @@ use crate::tensor::{Dtype, per_float, read, read_optional, tk_tensor, write};
 use core::ffi::c_void;
 use tilekern::{Element, Error, ops};
 
-/// Attention and feed-forward network of one layer; the new keys and values go into the caches at start_pos[b] + s. T is f32, f16 or bf16,
-/// as is the dtype K of the caches. Weights as in tk_quant_matmul; heads is a multiple of kv_heads.
+/// Attention and feed-forward network of one layer; the new keys and values go into the caches at start_pos[b] + s. T is f32, f16
+/// or bf16, as is the dtype K of the caches. Weights as in tk_quant_matmul; heads is a multiple of kv_heads.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_decoder_layer_args<'a> {

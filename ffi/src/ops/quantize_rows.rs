@@ -7,8 +7,8 @@ use crate::tensor::{Dtype, per_float, read, tk_tensor, write};
 use core::ffi::c_void;
 use tilekern::{Element, Error, ops};
 
-/// Each row to int8: output_scale = max |input| / 127, output = round(input / output_scale). The rows of [B,heads,S,D] are tokens: heads*D
-/// numbers. T is f32, f16 or bf16.
+/// Each row to int8: output_scale = max |input| / 127, output = round(input / output_scale). The rows of [B,heads,S,D] are tokens:
+/// heads*D numbers. T is f32, f16 or bf16.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_quantize_rows_args<'a> {

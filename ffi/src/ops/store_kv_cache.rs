@@ -7,8 +7,8 @@ use crate::tensor::{Dtype, per_float, read, tk_tensor, write};
 use core::ffi::c_void;
 use tilekern::{Element, Error, ops};
 
-/// Token s of batch b goes to position start_pos[b] + s of the caches, whose dtype K is f32, f16 or bf16. A position outside [0,T): 161002,
-/// and nothing is written.
+/// Token s of batch b goes to position start_pos[b] + s of the caches, whose dtype K is f32, f16 or bf16. A position outside [0,T):
+/// 161002, and nothing is written.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_store_kv_cache_args<'a> {

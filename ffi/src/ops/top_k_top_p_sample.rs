@@ -141,7 +141,12 @@ where
 
 impl Operation for tk_top_k_top_p_sample_args<'_> {
     fn check_presence(&self) -> Result<(), Error> {
-        present(&[("logits", self.logits), ("top_k", self.top_k), ("top_p", self.top_p)])
+        present(&[("logits", self.logits), ("top_k", self.top_k), ("top_p", self.top_p)])?;
+        match self.logits_idx.or(self.logits_sort_masked) {
+            None => present(&[("logits_select_idx", self.logits_select_idx)])?,
+            Some(_) => present(&[("logits_sort_masked", self.logits_sort_masked), ("logits_idx", self.logits_idx)])?,
+        }
+        if self.is_need_logits.get() { present(&[("logits_top_kp_select", self.logits_top_kp_select)]) } else { Ok(()) }
     }
 
     fn call(&self, job: Job<'_>) -> Result<(), Error> {

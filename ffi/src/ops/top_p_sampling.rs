@@ -7,10 +7,10 @@ use crate::tensor::{read, read_bools, read_optional, tk_tensor, write, write_boo
 use core::ffi::c_void;
 use tilekern::{Error, ops};
 
-/// The next token of each row, drawn by one number from the smallest set of its most probable tokens whose sum exceeds p, at least one.
-/// A row whose prompt_mask is true in
-/// column cur_pos takes its token from prompt_tokens; there is none from P on. Else a finished row yields end_id. Any other is sampled: its
-/// length grows by 1, and it is finished if the token is end_id. Tensors `[B]` may also be `[B,1]`.
+/// The next token of each row, drawn by one number from the smallest set of its most probable tokens whose sum exceeds p, at least
+/// one. A row whose prompt_mask is true in column cur_pos takes its token from prompt_tokens; there is none from P on. Else a
+/// finished row yields end_id. Any other is sampled: its length grows by 1, and it is finished if the token is end_id. Tensors
+/// `[B]` may also be `[B,1]`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_top_p_sampling_args<'a> {

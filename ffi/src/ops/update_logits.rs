@@ -7,8 +7,8 @@ use crate::tensor::{read, read_bools, tk_tensor, write};
 use core::ffi::c_void;
 use tilekern::{Error, ops};
 
-/// The logits of the last of S tokens; of a row that is finished FLT_MAX at end_id and -FLT_MAX elsewhere. With softmax the probabilities
-/// of that row, where a NaN counts as -inf and a +inf as FLT_MAX.
+/// The logits of the last of S tokens; of a row that is finished FLT_MAX at end_id and -FLT_MAX elsewhere. With softmax the
+/// probabilities of that row, where a NaN counts as -inf and a +inf as FLT_MAX.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_update_logits_args<'a> {

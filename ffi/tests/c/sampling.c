@@ -197,6 +197,13 @@ static void refusals(void) {
   c.logits_tensor.dtype = TK_I32;
   refused(&c, 161001, "top_k: ");
   make(&c);
+  c.top_k_tensor.dtype = TK_I64, c.args.logits_select_idx = NULL;
+  refused(&c, 161001, "logits_select_idx: ");
+  c.args.logits_sort_masked = &c.sorted_tensor;
+  refused(&c, 161001, "logits_idx: ");
+  c.args.logits_idx = &c.order_tensor, c.args.is_need_logits = true;
+  refused(&c, 161001, "logits_top_kp_select: ");
+  make(&c);
   c.args.logits_select_idx = NULL;
   refused(&c, 161001, "logits_select_idx: ");
   make(&c);

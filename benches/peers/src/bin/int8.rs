@@ -1,8 +1,9 @@
 //! The int8 product against rten-gemm, weights packed before and not, in one run with the floors:
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin int8`.
 //!
-//! K = N = 4096, one thread, sums in i32, which both must give alike. Contenders take turns; a figure is the median of five. Floors: a loop of
-//! nothing but the dot instruction, and the better of one and of four streams over the packed weights. Writes Markdown.
+//! K = N = 4096, one thread, sums in i32, which both must give alike. Contenders take turns; a figure is the median of five.
+//! Floors: a loop of nothing but the dot instruction, and the better of one and of four streams over the packed weights. Writes
+//! Markdown.
 
 #[path = "../../../floors/mod.rs"]
 mod floors;
