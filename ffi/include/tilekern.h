@@ -457,12 +457,13 @@ typedef struct tk_exponential_args {
   const struct tk_tensor *out;
 } tk_exponential_args;
 
-/// Rows sorted by expert, each times its expert's weights, then SwiGLU of the two halves and quantisation: c = (sum over k of
-/// x[m,k] * weight[e,k,n] + bias[e,n]) * x_scale[m] * weight_scale[e,n] + offset[e,n], S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2],
-/// output_scale = max |S| / 127, output = round(S / output_scale). An f32 bias is added after the scales. With output_offset:
-/// output_scale = (max S - min S) / 255, output_offset = -128 - round(min S / output_scale), output = round(S / output_scale +
-/// output_offset). Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, bias the assist
-/// matrix, required; arithmetic 2, offset and output_offset are refused.
+/// Rows sorted by expert, each times its expert's weights, then SwiGLU of the two halves and quantisation:
+/// c = (sum over k of x[m,k] * weight[e,k,n] + bias[e,n]) * x_scale[m] * weight_scale[e,n] + offset[e,n],
+/// S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2], output_scale = max |S| / 127, output = round(S / output_scale).
+/// An f32 bias is added after the scales. With output_offset: output_scale = (max S - min S) / 255,
+/// output_offset = -128 - round(min S / output_scale), output = round(S / output_scale + output_offset).
+/// Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, bias the assist matrix, required;
+/// arithmetic 2, offset and output_offset are refused.
 typedef struct tk_grouped_matmul_swiglu_quant_args {
   /// sizeof(tk_grouped_matmul_swiglu_quant_args)
   size_t struct_size;

@@ -34,6 +34,15 @@ fn expected(rows: usize, columns: usize) -> Vec<i32> {
     (0..rows * columns).map(|i| (i / columns * 10 + i % columns) as i32).collect()
 }
 
+/// The same into a block.
+fn number(block: &mut Block<'_, i32>) {
+    for row in block.rows.clone() {
+        let columns = block.columns.clone();
+        let mut to = block.row(row);
+        columns.enumerate().for_each(|(i, column)| to.set(i, (row * 10 + column) as i32));
+    }
+}
+
 #[test]
 fn every_row_and_worker_has_its_own_part() {
     let (mut out, mut sums, mut count, mut each) = ([-1; 7 * 4], [0; 7], [0_u64; 2], [0_i32; 7]);
@@ -62,11 +71,7 @@ fn blocks_cover_a_matrix() {
     let matrix = TensorMut::new([5, 7], &mut out).unwrap();
     let own = PerWorker::over(&mut scratch, 1);
     blocks(&Two, Cut { rows: 2, columns: 3 }, &matrix, &own, |mut block, own| {
-        for row in block.rows.clone() {
-            let columns = block.columns.clone();
-            let mut to = block.row(row);
-            columns.enumerate().for_each(|(i, column)| to.set(i, (row * 10 + column) as i32));
-        }
+        number(&mut block);
         own[0] += 1;
     });
     assert_eq!(out[..], expected(5, 7));
@@ -79,11 +84,7 @@ fn strips_cover_some_rows() {
     let matrix = TensorMut::new([4, 7], &mut out).unwrap();
     let own = PerWorker::over(&mut counts, 1);
     strips(&Two, 1..4, 2, &matrix, &own, |mut block, own| {
-        for row in block.rows.clone() {
-            let columns = block.columns.clone();
-            let mut to = block.row(row);
-            columns.enumerate().for_each(|(i, column)| to.set(i, (row * 10 + column) as i32));
-        }
+        number(&mut block);
         own[0] += 1;
     });
     assert_eq!((&out[..7], &out[7..]), (&[-1; 7][..], &expected(4, 7)[7..]));
