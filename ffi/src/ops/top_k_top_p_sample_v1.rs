@@ -84,8 +84,7 @@ where
 
 impl Operation for tk_top_k_top_p_sample_v1_args<'_> {
     fn check_presence(&self) -> Result<(), Error> {
-        let inputs = [("logits", self.logits), ("top_k", self.top_k), ("top_p", self.top_p)];
-        present(&inputs)?;
+        present(&[("logits", self.logits), ("top_k", self.top_k), ("top_p", self.top_p)])?;
         present(&[("logits_select_idx", self.logits_select_idx)])?;
         if self.is_need_logits.get() { present(&[("logits_top_kp_select", self.logits_top_kp_select)]) } else { Ok(()) }
     }

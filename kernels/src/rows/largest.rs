@@ -31,6 +31,19 @@ pub(super) enum First {
     Candidates(usize),
 }
 
+/// Reads a row and makes a list of its k largest, sorted; k >= 1.
+#[inline(always)]
+pub(super) fn largest<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    k: usize,
+    maxima: &mut [f32],
+    list: &mut List<'_>,
+) {
+    let (first, _) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false);
+    first.largest::<S, T, BLOCK>(s, row, k, maxima, list);
+}
+
 impl First {
     /// Reads the row; k >= 1.
     #[inline(always)]

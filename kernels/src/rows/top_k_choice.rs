@@ -5,7 +5,7 @@
 
 use super::blocks::BLOCK;
 use super::key::clean;
-use super::largest::First;
+use super::largest::largest;
 use super::select::List;
 use super::softmax::weight;
 use super::{lanes, vectors};
@@ -50,8 +50,7 @@ impl Kernel for TopKChoice<'_> {
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> usize {
-        let (first, _) = First::pass::<S, f32, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list, false);
-        first.largest::<S, f32, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
+        largest::<S, f32, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         let weights = &mut self.list.values[..self.k];
         weigh(s, weights, self.diversity);
         self.list.indices[reaches(weights, counted(self.random))] as usize

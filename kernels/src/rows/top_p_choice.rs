@@ -7,7 +7,7 @@
 
 use super::blocks::BLOCK;
 use super::key::clean;
-use super::largest::First;
+use super::largest::largest;
 use super::mass::{End, ONE, Total, bounded, clamp, mass};
 use super::select::List;
 use super::softmax::Weights;
@@ -81,8 +81,7 @@ impl Descending<'_> {
             }
             let Some(&more) = LISTS.iter().find(|&&more| more > self.listed) else { break };
             self.listed = more.min(self.row.len());
-            let (first, _) = First::pass::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list, false);
-            first.largest::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
+            largest::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
         }
         let all = *self.all.get_or_insert_with(|| last(s, self.row, Above::ALL).0);
         if target > all {

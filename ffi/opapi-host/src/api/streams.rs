@@ -38,8 +38,11 @@ unsafe fn create(stream: *mut aclrtStream) -> Result<(), Failure> {
 
 fn destroy(stream: aclrtStream, drain: bool) -> Result<(), Failure> {
     // It goes when it is done: whoever waits for the device waits for it, too.
-    let closed = STREAMS.get(stream as usize).is_some_and(|stream| stream.close(drain));
-    closed.then(|| STREAMS.remove(stream as usize)).map(drop).ok_or_else(unknown)
+    if !STREAMS.get(stream as usize).is_some_and(|stream| stream.close(drain)) {
+        return Err(unknown());
+    }
+    STREAMS.remove(stream as usize);
+    Ok(())
 }
 
 /// Runs what is queued, and destroys.
