@@ -41,6 +41,9 @@ const fn case(name: &'static str, k: i32, p: f32, min_p: f32, choice: Choice) ->
     Case { name, k, p, min_p, choice, filtered: false }
 }
 
+/// So many of the noises are other ones for each row: those of the first ranks.
+const RANKS: usize = 1024;
+
 struct Setting {
     host: Host,
     level: Level,
@@ -60,10 +63,14 @@ impl Setting {
         }
         let v = self.v;
         let (mut row, mut filtered) = (aligned_vec::avec![T::default(); v], vec![0.0f32; v]);
-        let (k, p, min_p, seeds) = ([case.k], [T::narrow(case.p)], [T::narrow(case.min_p)], [7, 0]);
+        let (k, p, min_p, mut seeds) = ([case.k], [T::narrow(case.p)], [T::narrow(case.min_p)], [7, 0]);
+        let mut q = self.q[..v].to_vec();
         let mut token = [-1];
         let (mut scratch, mut floors, mut times) = (Scratch::new(std::alloc::Layout::new::<u8>()), vec![], vec![]);
-        for next in rows.chunks_exact(v).cycle().take(self.turns) {
+        let noises = self.q.windows(v.min(RANKS)).step_by(RANKS / 8).cycle();
+        for (turn, (next, noise)) in (0..).zip(rows.chunks_exact(v).cycle().zip(noises).take(self.turns)) {
+            fill(&mut q[..noise.len()], noise.iter().copied());
+            seeds[1] = 4 * turn;
             fill(&mut row, next.iter().copied());
             let start = Instant::now();
             let top = black_box(self.level.run(Floor(black_box(&row[..]))));
@@ -79,7 +86,7 @@ impl Setting {
             call.min_ps = Some(Tensor::new([1], &min_p).unwrap());
             (call.post_sample, call.q) = match case.choice {
                 Choice::Best => (PostSample::None, None),
-                Choice::Q => (PostSample::QSample, Some(Noise::Exponential(Tensor::new([1, v], &self.q).unwrap()))),
+                Choice::Q => (PostSample::QSample, Some(Noise::Exponential(Tensor::new([1, v], &q).unwrap()))),
                 Choice::Draw => (PostSample::MultiNomial, Some(Noise::Seeds(Tensor::new([1, 2], &seeds).unwrap()))),
             };
             if case.filtered {
@@ -126,7 +133,7 @@ fn main() {
     let short: Vec<bf16> = normals.iter().map(|&x| bf16::from_f32(x)).collect();
     let half_precision: Vec<f16> = normals.iter().map(|&x| f16::from_f32(x)).collect();
     // Exponential numbers of rate 1: half the sum of two squares.
-    let q: Vec<f32> = (0..v).map(|_| 0.5 * (normal(&mut state).powi(2) + normal(&mut state).powi(2))).collect();
+    let q: Vec<f32> = (0..v + 100 * RANKS / 8).map(|_| 0.5 * (normal(&mut state).powi(2) + normal(&mut state).powi(2))).collect();
     let top_k = |name| case(name, 50, 1.0, 0.0, Q);
     for isa in Isa::ALL.into_iter().filter(|isa| after("--isa").is_none_or(|only| only == isa.name())) {
         let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };

@@ -17,6 +17,8 @@ use crate::simd::Simd;
 pub(super) enum Found {
     /// For top-k.
     Top(First),
+    /// For the first ranks of top-k.
+    Leaders(First),
     /// Without top-k, maxima of blocks.
     Blocks,
     /// The same and, for a nucleus, the sum of the row.
@@ -44,6 +46,7 @@ impl<T: Element> Sample<'_, T> {
             return self.keep_best(s, max);
         }
         match found {
+            Found::Leaders(first) => self.keep_after_leaders::<S, BLOCK>(s, first),
             Found::Top(first) => self.keep_top_k::<S, BLOCK>(s, first),
             _ if p < 1.0 => self.keep_nucleus::<S, BLOCK>(s, max, front),
             _ => self.keep_whole::<S, BLOCK>(s, max),
@@ -61,7 +64,7 @@ impl<T: Element> Sample<'_, T> {
 
     /// Top-k, then top-p and min-p of its list.
     #[inline(always)]
-    fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, first: First) -> Kept {
+    pub(super) fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, mut first: First) -> Kept {
         let Stages { k, p, is_logits, .. } = self.stages;
         let Workspace { list, maxima } = &mut self.work;
         first.largest::<S, T, BLOCK>(s, self.row, k, maxima, list);

@@ -40,8 +40,18 @@ pub(super) fn largest<S: Simd, T: Element, const BLOCK: usize>(
     maxima: &mut [f32],
     list: &mut List<'_>,
 ) {
-    let (first, _) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false);
+    let (mut first, _) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false);
     first.largest::<S, T, BLOCK>(s, row, k, maxima, list);
+}
+
+/// Whether wide blocks are enough.
+fn halves_suit<T>(row: &[T], k: usize) -> bool {
+    k <= row.len() / (2 * WIDE)
+}
+
+/// Whether a good part of the blocks would have to be read again.
+fn few_blocks<T, const BLOCK: usize>(row: &[T], k: usize) -> bool {
+    k > row.len() / (4 * BLOCK) && row.len() <= LONG
 }
 
 impl First {
@@ -56,14 +66,12 @@ impl First {
         nan: bool,
     ) -> (First, Summary) {
         // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
-        if k <= row.len() / (2 * WIDE)
+        if halves_suit(row, k)
             && let Some(summary) = half_maxima::<S, T, WIDE>(s, row, maxima, nan)
         {
             return (First::Half, summary);
         }
-        // A good part of the blocks would have to be read again.
-        let few = k > row.len() / (4 * BLOCK) && row.len() <= LONG;
-        if !few {
+        if !few_blocks::<T, BLOCK>(row, k) {
             return (First::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
         }
         match candidates(s, row, k, maxima, list, nan) {
@@ -72,27 +80,46 @@ impl First {
         }
     }
 
-    /// Makes a list of the k largest.
+    /// Reads the row for a larger k, if what is known of it does not serve.
     #[inline(always)]
-    pub fn largest<S: Simd, T: Element, const BLOCK: usize>(
+    pub fn again<S: Simd, T: Element, const BLOCK: usize>(
         self,
         s: S,
         row: &[T],
         k: usize,
         maxima: &mut [f32],
         list: &mut List<'_>,
-    ) {
+    ) -> First {
         match self {
+            First::Half if halves_suit(row, k) => self,
+            First::Blocks if !few_blocks::<T, BLOCK>(row, k) => self,
+            _ => First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false).0,
+        }
+    }
+
+    /// Makes a list of the k largest and perhaps some that come next; returns how many are listed.
+    #[inline(always)]
+    pub fn largest<S: Simd, T: Element, const BLOCK: usize>(
+        &mut self,
+        s: S,
+        row: &[T],
+        k: usize,
+        maxima: &mut [f32],
+        list: &mut List<'_>,
+    ) -> usize {
+        match *self {
             First::Candidates(n) => first_sorted(s, list, n, k),
             First::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
             First::Blocks => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
-            First::Half => match top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list) {
-                least if least > 0.0 => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
-                _ => {
-                    block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                    top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+            First::Half => {
+                let least = top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list);
+                if least > 0.0 {
+                    return top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list);
                 }
-            },
+                block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+                *self = First::Blocks;
+                top_k::<S, T, BLOCK>(s, row, k, maxima, list)
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ mod survivors;
 mod find;
 
 mod largest;
+mod leaders;
 pub use largest::workspace_maxima;
 
 mod select;

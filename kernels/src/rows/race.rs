@@ -8,6 +8,7 @@ use super::{Span, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
+use core::ops::Range;
 
 /// What the probabilities are divided by.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +111,7 @@ pub(super) struct Lead {
 /// Whether a race can be decided among weights that are not yet divided by their sum: where noise could be tiny, so could the
 /// weights that win, and then the division may leave them few bits.
 #[inline(always)]
-fn forgives_division(noise: &Noise<'_>) -> bool {
+pub(super) fn forgives_division(noise: &Noise<'_>) -> bool {
     match *noise {
         Noise::Given { eps, .. } => eps >= 1e-20,
         Noise::Drawn { .. } => true,
@@ -187,6 +188,24 @@ impl Lead {
         )
     }
 
+    /// [`Lead::race`] of places that weigh the same.
+    #[inline(never)]
+    fn race_equals<S: Simd>(&mut self, s: S, weight: f32, places: Range<usize>, noise: &Noise<'_>) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                self.race(
+                    s,
+                    places.len(),
+                    places.start,
+                    noise,
+                    #[inline(always)]
+                    |_| s.splat(weight),
+                )
+            },
+        )
+    }
+
     #[inline(always)]
     pub(super) fn certain(self) -> Option<usize> {
         (self.best > 1e-9 && self.best < f32::INFINITY && self.second < self.best * NEAR).then_some(self.place)
@@ -205,12 +224,21 @@ impl Lead {
 /// [`certain_place`] of a list of weights.
 #[inline(always)]
 pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<usize> {
+    certain_race_of_first(s, weights, weights.len(), noise)
+}
+
+/// [`certain_place`] among `n` weights that fall, of which the first are known: none of the others weighs more than the last of these.
+#[inline(always)]
+pub fn certain_race_of_first<S: Simd>(s: S, weights: &[f32], n: usize, noise: &Noise<'_>) -> Option<usize> {
     if !forgives_division(noise) {
         return None;
     }
     let mut lead = Lead::NOBODY;
     lead.race_list(s, weights, 0, noise);
-    lead.certain()
+    if let (Some(&last), true) = (weights.last(), weights.len() < n) {
+        lead.race_equals(s, last, weights.len()..n, noise);
+    }
+    lead.certain().filter(|&place| place < weights.len())
 }
 
 /// [`certain_place`] in a row that no stage touched.

@@ -11,6 +11,7 @@ use super::first_max::{Summary, first_max, position};
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
 use super::largest::First;
+use super::leaders::leaders;
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
@@ -157,10 +158,13 @@ impl<'a, T: Element> Sample<'a, T> {
     #[inline(always)]
     fn scan<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (Found, Summary) {
         let (row, nan, Stages { k, p, is_logits, .. }) = (self.row, self.nan, self.stages);
+        let by_leaders = self.may_be_led();
         let Workspace { list, maxima } = &mut self.work;
         if k > 0 {
-            let (first, summary) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, nan);
-            return (Found::Top(first), summary);
+            let (listed, found): (_, fn(First) -> Found) =
+                if by_leaders { (leaders(k), Found::Leaders) } else { (k, Found::Top) };
+            let (first, summary) = First::pass::<S, T, BLOCK>(s, row, listed, maxima, list, nan);
+            return (found(first), summary);
         }
         // Adding up is hidden behind reading.
         if 0.0 < p && p < 1.0 && is_logits && size_of_val(row) > FAR {
@@ -178,13 +182,13 @@ impl<'a, T: Element> Sample<'a, T> {
     #[inline(always)]
     fn run_blocks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
         debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
-        let (found, summary) = self.scan::<S, BLOCK>(s);
+        let (mut found, summary) = self.scan::<S, BLOCK>(s);
         let status = self.status(summary);
         if status & status::EMPTY != 0 {
             self.write_nothing();
             return Choice { token: 0, status };
         }
-        let front = match self.certain::<S, BLOCK>(s, summary.max, &found) {
+        let front = match self.certain::<S, BLOCK>(s, summary.max, &mut found) {
             Ok(token) => return Choice { token, status },
             Err(front) => front,
         };
@@ -206,8 +210,11 @@ impl<'a, T: Element> Sample<'a, T> {
     /// The choice of logits without top-k where it does not hang on the sum of the row, and no list is asked for: the sum is a pass
     /// of its own. Else what was found out about the nucleus.
     #[inline(always)]
-    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &Found) -> Result<usize, Option<Front>> {
+    fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &mut Found) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;
+        if let Found::Leaders(first) = found {
+            return self.certain_leader::<S, BLOCK>(s, first).ok_or(None);
+        }
         if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits {
             return Err(None);
         }

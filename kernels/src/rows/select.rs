@@ -147,12 +147,12 @@ pub fn top_k_bound<S: Simd, const BLOCK: usize>(s: S, n: usize, k: usize, maxima
     if blocks < k { f32::NEG_INFINITY } else { bound(s, &maxima[..blocks.next_multiple_of(16)], k, list.values) }
 }
 
-/// Makes a list of the k largest elements, sorted; 1 <= k <= `row.len()`, and the list has room for k and a block. The maxima are
-/// those of [`block_maxima`].
+/// Makes a list of the k largest elements and perhaps some that come next, sorted; 1 <= k <= `row.len()`, and the list has room for
+/// k and a block. The maxima are those of [`block_maxima`]. Returns how many are listed.
 #[inline(always)]
-pub fn top_k<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], k: usize, maxima: &[f32], list: &mut List<'_>) {
+pub fn top_k<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], k: usize, maxima: &[f32], list: &mut List<'_>) -> usize {
     let least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
-    top_k_above::<S, T, BLOCK>(s, row, k, maxima, least, list);
+    top_k_above::<S, T, BLOCK>(s, row, k, maxima, least, list)
 }
 
 /// [`top_k`], given a bound that at least k elements reach.
@@ -164,7 +164,7 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
     maxima: &[f32],
     mut least: f32,
     list: &mut List<'_>,
-) {
+) -> usize {
     let blocks = row.len().div_ceil(BLOCK);
     // Room for more than the bound lets through, and not for all that is equal.
     let room = (2 * k + 2 * BLOCK).next_power_of_two().max(1024).min(list.values.len());
@@ -182,18 +182,19 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
             break;
         }
     }
-    first_sorted(s, list, n, k);
+    first_sorted(s, list, n, k)
 }
 
-/// Of the first n of a list, which are in index order, the k best, sorted.
+/// Of the first n of a list, which are in index order, the k best, sorted, or all. Returns how many.
 #[inline(always)]
-pub fn first_sorted<S: Simd>(s: S, list: &mut List<'_>, mut n: usize, k: usize) {
+pub fn first_sorted<S: Simd>(s: S, list: &mut List<'_>, mut n: usize, k: usize) -> usize {
     // A few more to sort are less work than a cut.
     if n.next_power_of_two() > k.next_power_of_two().max(256) {
         list.cut(s, n, k);
         n = k;
     }
     list.sort(s, n);
+    n
 }
 
 /// The k largest elements of a row, sorted: their indices.
