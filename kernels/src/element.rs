@@ -113,15 +113,15 @@ impl Element for bf16 {
 
     #[inline(always)]
     fn load<S: Simd>(s: S, a: &[bf16; 16]) -> S::F32 {
-        s.from_bits(s.shl::<16>(s.load_u16(bytemuck::cast_ref(a))))
+        s.from_bits(s.shl(s.load_u16(bytemuck::cast_ref(a)), 16))
     }
     /// By integer carry: the processors' own conversion flushes subnormals.
     #[inline(always)]
     fn store<S: Simd>(s: S, v: S::F32, a: &mut [bf16; 16]) {
         let bits = s.bits(v);
-        let odd = s.and(s.shr::<16>(bits), s.splat_i32(1));
-        let rounded = s.shr::<16>(s.add_i32(bits, s.add_i32(odd, s.splat_i32(0x7FFF))));
-        let quiet = s.or(s.shr::<16>(bits), s.splat_i32(0x40));
+        let odd = s.and(s.shr(bits, 16), s.splat_i32(1));
+        let rounded = s.shr(s.add_i32(bits, s.add_i32(odd, s.splat_i32(0x7FFF))), 16);
+        let quiet = s.or(s.shr(bits, 16), s.splat_i32(0x40));
         let finite = s.eq(v, v);
         s.store_u16(s.select_i32(finite, rounded, quiet), bytemuck::cast_mut(a));
     }

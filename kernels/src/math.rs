@@ -82,7 +82,7 @@ pub fn exp_or_zero<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // Added last and in this form, r keeps the result monotone: what rounding leaves in the quadratic part is smaller than a step of r.
     let p = s.add(s.fma(s.mul(r, r), horner(s, r, EXP), r), s.splat(1.0));
     // The low bits of `shifted` are n; the rest leaves at the top.
-    let scaled = s.add_i32(s.bits(p), s.shl::<23>(s.bits(shifted)));
+    let scaled = s.add_i32(s.bits(p), s.shl(s.bits(shifted), 23));
     s.from_bits(s.select_i32(s.le(s.splat(EXP_MIN), x), scaled, s.splat_i32(0)))
 }
 
@@ -96,7 +96,7 @@ pub fn log<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let offset = s.sub_i32(bits, s.splat_i32(SQRT_HALF.to_bits() as i32));
     let mantissa = s.and(offset, s.splat_i32(0x007F_FFFF));
     let m = s.from_bits(s.add_i32(mantissa, s.splat_i32(SQRT_HALF.to_bits() as i32)));
-    let e = s.sub(s.to_f32(s.shr::<23>(s.add_i32(offset, s.splat_i32(128 << 23)))), s.splat(128.0));
+    let e = s.sub(s.to_f32(s.shr(s.add_i32(offset, s.splat_i32(128 << 23)), 23)), s.splat(128.0));
     let e = s.select(tiny, s.sub(e, s.splat(23.0)), e);
     let f = s.sub(m, s.splat(1.0));
     let f2 = s.mul(f, f);

@@ -298,7 +298,7 @@ fn odd<S: Simd>(s: S, v: S::I32) -> S::I32 {
 #[inline(always)]
 fn uniform<S: Simd>(s: S, words: S::I32) -> S::F32 {
     // The nearest `f32` of the unsigned word, rounded once: halves are exact.
-    let (high, low) = (s.to_f32(s.shr::<16>(words)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
+    let (high, low) = (s.to_f32(s.shr(words, 16)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
     let word = s.fma(high, s.splat(65536.0), low);
     // Zero is taken in, one is: the greatest words round up to it.
     s.fma(word, s.splat(f32::from_bits(0x2F80_0000)), s.splat(f32::from_bits(0x2F00_0000)))

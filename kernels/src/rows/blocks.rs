@@ -125,7 +125,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
                         top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
                     }
                     // The upper halves.
-                    s.store(s.from_bits(s.max_i16(top, s.shl::<16>(top))), each);
+                    s.store(s.from_bits(s.max_i16(top, s.shl(top, 16))), each);
                 }
                 let top = fold(
                     s,
@@ -136,7 +136,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
                 let top = s.bits(top);
                 bits = s.max_i32(bits, top);
                 let mut halves = [0; 16];
-                s.store_u16(s.shr::<16>(top), &mut halves);
+                s.store_u16(s.shr(top, 16), &mut halves);
                 let top = T::load(s, &bytemuck::cast(halves));
                 let top = s.select(s.le(s.splat(0.0), top), top, s.splat(f32::NEG_INFINITY));
                 max = s.max(top, max);

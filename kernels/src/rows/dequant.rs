@@ -20,9 +20,9 @@ pub fn dequant<S: Simd>(s: S, sum: S::I32, row_scale: S::F32, column_scale: S::F
 pub fn add_bias<S: Simd>(s: S, sum: S::I32, bias: S::I32) -> S::F32 {
     let (sign, low) = (s.splat_i32(i32::MIN), s.splat_i32(0xFFFF));
     // Shifted without sign, an offset of 2^15 too large each.
-    let high = s.add_i32(s.shr::<16>(s.xor(sum, sign)), s.shr::<16>(s.xor(bias, sign)));
+    let high = s.add_i32(s.shr(s.xor(sum, sign), 16), s.shr(s.xor(bias, sign), 16));
     let lows = s.add_i32(s.and(sum, low), s.and(bias, low));
-    let high = s.add_i32(s.sub_i32(high, s.splat_i32(0x1_0000)), s.shr::<16>(lows));
+    let high = s.add_i32(s.sub_i32(high, s.splat_i32(0x1_0000)), s.shr(lows, 16));
     s.add(s.mul(s.to_f32(high), s.splat(65536.0)), s.to_f32(s.and(lows, low)))
 }
 

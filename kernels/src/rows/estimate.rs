@@ -37,7 +37,7 @@ impl Estimate {
     pub fn of<S: Simd>(self, s: S, v: S::F32) -> S::F32 {
         let steps = s.fma(v, s.splat(128.0 * LOG2_E), s.splat(self.shift));
         // What is smaller than the smallest normal number counts as that, and so does a NaN.
-        s.from_bits(s.shl::<16>(s.bits(s.max(steps, s.splat(ROUND + 128.0)))))
+        s.from_bits(s.shl(s.bits(s.max(steps, s.splat(ROUND + 128.0))), 16))
     }
 
     /// Their sum over a part of a row.

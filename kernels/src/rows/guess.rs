@@ -97,7 +97,7 @@ fn places<S: Simd>(s: S, marks: &[u16], list: &mut List<'_>) -> Option<usize> {
             for (i, marks) in marks.as_chunks::<16>().0.iter().enumerate() {
                 let (mark, number) = (s.load_u16(marks), s.add_i32(lanes(s), s.splat_i32(16 * i as i32)));
                 let to = some.get_mut(count..)?.first_chunk_mut::<16>()?;
-                count += s.compress(s.gt_i32(mark, s.splat_i32(0)), s.or(s.shl::<16>(number), mark), to);
+                count += s.compress(s.gt_i32(mark, s.splat_i32(0)), s.or(s.shl(number, 16), mark), to);
             }
             let mut n = 0;
             for &mark in &some[..count] {

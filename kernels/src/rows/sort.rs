@@ -7,7 +7,7 @@
 
 use super::blocks::range;
 use super::key::value_to_ascending;
-use super::vectors;
+use super::{Span, lanes, vectors};
 use crate::simd::Simd;
 use core::ops::Range;
 
@@ -35,16 +35,35 @@ impl Scale {
         (self.top.wrapping_sub(value_to_ascending(value + 0.0)) as u32) >> self.shift
     }
 
-    /// Signed, ascending as the value falls, then as the place rises.
+    /// Signed, ascending as a value falls, then as the place rises, of 16 neighbours from place `at` on; the largest in the lanes from
+    /// `len` on.
     #[inline(always)]
-    fn key(&self, value: f32, place: usize) -> i32 {
-        ((self.steps(value) << self.places) | place as u32) as i32 ^ i32::MIN
+    fn keys<S: Simd>(&self, s: S, values: S::F32, Span { at, len }: Span) -> S::I32 {
+        let value = order(s, s.bits(s.add(values, s.splat(0.0))));
+        let steps = s.shr(s.sub_i32(s.splat_i32(self.top), value), self.shift);
+        let place = s.add_i32(lanes(s), s.splat_i32(at as i32));
+        let keys = s.xor(s.or(s.shl(steps, self.places), place), s.splat_i32(i32::MIN));
+        s.select_i32(s.gt_i32(s.splat_i32(len as i32), lanes(s)), keys, s.splat_i32(i32::MAX))
     }
 
     #[inline(always)]
     fn place(&self, key: i32) -> usize {
         key as usize & ((1 << self.places) - 1)
     }
+
+    /// The values of keys whose steps are single units.
+    #[inline(always)]
+    fn values<S: Simd>(&self, s: S, keys: S::I32) -> S::F32 {
+        let steps = s.shr(s.xor(keys, s.splat_i32(i32::MIN)), self.places);
+        s.from_bits(order(s, s.sub_i32(s.splat_i32(self.top), steps)))
+    }
+}
+
+/// [`value_to_ascending`] of bits, and back.
+#[inline(always)]
+fn order<S: Simd>(s: S, bits: S::I32) -> S::I32 {
+    let negative = s.gt_i32(s.splat_i32(0), bits);
+    s.select_i32(negative, s.xor(bits, s.splat_i32(i32::MAX)), bits)
 }
 
 /// How many keys `n` entries take: a power of two.
@@ -98,22 +117,40 @@ fn sort_range<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Ran
         || {
             let n = range.len();
             let m = keys_len(n);
+            let scale = Scale::new(s, &values[range.clone()], m.trailing_zeros());
             let (values, sorted) = values.split_at_mut(values.len() - m);
             let (indices, keys) = indices.split_at_mut(indices.len() - m);
             let (values, indices) = (&mut values[range.clone()], &mut indices[range]);
-            let scale = Scale::new(s, values, m.trailing_zeros());
-            let (real, behind) = keys.split_at_mut(n);
-            for (place, (key, &value)) in real.iter_mut().zip(&*values).enumerate() {
-                *key = scale.key(value, place);
+            keys.fill(i32::MAX);
+            vectors(
+                n,
+                #[inline(always)]
+                |span| {
+                    let to = keys[span.at..].first_chunk_mut::<16>().expect("room");
+                    s.store_i32(scale.keys(s, span.load(s, values, 0.0), span), to);
+                },
+            );
+            network(s, keys.as_chunks_mut::<16>().0);
+            if scale.shift > 0 {
+                for (value, &key) in sorted.iter_mut().zip(&keys[..n]) {
+                    *value = values[scale.place(key)];
+                }
+                values.copy_from_slice(&sorted[..n]);
+            } else {
+                vectors(
+                    n,
+                    #[inline(always)]
+                    |span| span.store(s, scale.values(s, span.load_i32(s, keys)), values),
+                );
             }
-            behind.fill(i32::MAX);
-            network(s, keys);
-            for (key, value) in keys[..n].iter_mut().zip(&mut *sorted) {
-                let place = scale.place(*key);
-                (*key, *value) = (indices[place], values[place]);
+            for key in &mut keys[..n] {
+                *key = indices[scale.place(*key)];
             }
-            values.copy_from_slice(&sorted[..n]);
-            indices.copy_from_slice(&keys[..n]);
+            vectors(
+                n,
+                #[inline(always)]
+                |span| span.store_i32(s, span.load_i32(s, keys), indices),
+            );
             scale
         },
     )
@@ -140,7 +177,7 @@ fn first_rise<S: Simd>(s: S, values: &[f32]) -> Option<usize> {
 /// Lanes whose number has none of the bits of `D`.
 #[inline(always)]
 fn lower<S: Simd, const D: usize>(s: S) -> S::Mask {
-    s.eq_i32(s.and(super::lanes(s), s.splat_i32(D as i32)), s.splat_i32(0))
+    s.eq_i32(s.and(lanes(s), s.splat_i32(D as i32)), s.splat_i32(0))
 }
 
 /// Each lane and the one `D` away, of which `first` gets the smaller key.
@@ -174,34 +211,111 @@ fn runs<S: Simd>(s: S, a: S::I32) -> S::I32 {
     step::<S, 1>(s, a, s.differ(one, falls[2]))
 }
 
-/// Sorts 16, 32, 64, ... keys, the smallest first.
+/// A smaller key and a larger one, the former first if they shall rise.
 #[inline(always)]
-fn network<S: Simd>(s: S, keys: &mut [i32]) {
-    let (keys, _) = keys.as_chunks_mut::<16>();
+fn ordered<S: Simd>(s: S, a: S::I32, b: S::I32, rises: bool) -> (S::I32, S::I32) {
+    if rises { (s.min_i32(a, b), s.max_i32(a, b)) } else { (s.max_i32(a, b), s.min_i32(a, b)) }
+}
+
+/// Sorts the vectors, the first half of which rises and the second falls, or the other way round.
+#[inline(always)]
+fn merge_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) -> [S::I32; N] {
+    let mut distance = N / 2;
+    while distance > 0 {
+        for i in 0..N {
+            if i & distance == 0 {
+                (keys[i], keys[i + distance]) = ordered(s, keys[i], keys[i + distance], rises);
+            }
+        }
+        distance /= 2;
+    }
+    for i in 0..N {
+        keys[i] = merge(s, keys[i], rises);
+    }
+    keys
+}
+
+/// Sorts up to four vectors.
+#[inline(always)]
+fn sort_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) -> [S::I32; N] {
+    for i in 0..N {
+        keys[i] = merge(s, runs(s, keys[i]), if N == 1 { rises } else { i % 2 == 0 });
+    }
+    if N == 4 {
+        for i in [0, 2] {
+            [keys[i], keys[i + 1]] = merge_all(s, [keys[i], keys[i + 1]], i == 0);
+        }
+    }
+    if N > 1 { merge_all(s, keys, rises) } else { keys }
+}
+
+/// Vectors that are sorted at once, in registers.
+const AT_ONCE: usize = 4;
+
+/// Changes vectors where they stand.
+#[inline(always)]
+fn change<S: Simd, const N: usize>(s: S, keys: &mut [[i32; 16]; N], f: impl Fn([S::I32; N]) -> [S::I32; N]) {
+    let mut vectors = [s.splat_i32(0); N];
+    for i in 0..N {
+        vectors[i] = s.load_i32(&keys[i]);
+    }
+    let vectors = f(vectors);
+    for i in 0..N {
+        s.store_i32(vectors[i], &mut keys[i]);
+    }
+}
+
+/// Sorts 1, 2, 4, 8, ... vectors of keys, the smallest first.
+#[inline(always)]
+fn network<S: Simd>(s: S, keys: &mut [[i32; 16]]) {
     let n = keys.len();
     debug_assert!(n.is_power_of_two());
-    for (at, keys) in keys.iter_mut().enumerate() {
-        s.store_i32(merge(s, runs(s, s.load_i32(keys)), at % 2 == 0), keys);
+    if let Ok(one) = <&mut [_; 1]>::try_from(&mut *keys) {
+        return change(
+            s,
+            one,
+            #[inline(always)]
+            |keys| sort_all(s, keys, true),
+        );
     }
-    let mut run = 2;
+    if let Ok(two) = <&mut [_; 2]>::try_from(&mut *keys) {
+        return change(
+            s,
+            two,
+            #[inline(always)]
+            |keys| sort_all(s, keys, true),
+        );
+    }
+    for (i, keys) in keys.as_chunks_mut::<AT_ONCE>().0.iter_mut().enumerate() {
+        change(
+            s,
+            keys,
+            #[inline(always)]
+            |keys| sort_all(s, keys, i % 2 == 0),
+        );
+    }
+    let mut run = 2 * AT_ONCE;
     while run <= n {
         let mut distance = run / 2;
-        while distance > 0 {
+        while distance >= AT_ONCE {
             for (i, pair) in keys.chunks_exact_mut(2 * distance).enumerate() {
                 let rises = (2 * distance * i) & run == 0;
                 let (low, high) = pair.split_at_mut(distance);
                 for (low, high) in low.iter_mut().zip(high) {
-                    let (a, b) = (s.load_i32(low), s.load_i32(high));
-                    let (first, last) =
-                        if rises { (s.min_i32(a, b), s.max_i32(a, b)) } else { (s.max_i32(a, b), s.min_i32(a, b)) };
+                    let (first, last) = ordered(s, s.load_i32(low), s.load_i32(high), rises);
                     s.store_i32(first, low);
                     s.store_i32(last, high);
                 }
             }
             distance /= 2;
         }
-        for (at, keys) in keys.iter_mut().enumerate() {
-            s.store_i32(merge(s, s.load_i32(keys), at & run == 0), keys);
+        for (i, keys) in keys.as_chunks_mut::<AT_ONCE>().0.iter_mut().enumerate() {
+            change(
+                s,
+                keys,
+                #[inline(always)]
+                |keys| merge_all(s, keys, (AT_ONCE * i) & run == 0),
+            );
         }
         run *= 2;
     }

@@ -185,10 +185,10 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn or(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// Bitwise exclusive or.
     fn xor(self, a: Self::I32, b: Self::I32) -> Self::I32;
-    /// `a << N`
-    fn shl<const N: u32>(self, a: Self::I32) -> Self::I32;
-    /// `a >> N`, zeros shifted in.
-    fn shr<const N: u32>(self, a: Self::I32) -> Self::I32;
+    /// `a << n`; n < 32.
+    fn shl(self, a: Self::I32, n: u32) -> Self::I32;
+    /// `a >> n`, zeros shifted in; n < 32.
+    fn shr(self, a: Self::I32, n: u32) -> Self::I32;
     /// `a * b` of the even lanes, as unsigned numbers: the low half in the even lane, the high half in the odd one behind it.
     fn mul_even(self, a: Self::I32, b: u32) -> Self::I32;
     /// The smaller, as signed numbers.
@@ -200,15 +200,15 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn max_i16(self, a: Self::I32, b: Self::I32) -> Self::I32 {
         let upper = self.splat_i32(!0xFFFF);
         let high = self.max_i32(self.and(a, upper), self.and(b, upper));
-        let low = self.max_i32(self.shl::<16>(a), self.shl::<16>(b));
-        self.or(high, self.shr::<16>(low))
+        let low = self.max_i32(self.shl(a, 16), self.shl(b, 16));
+        self.or(high, self.shr(low, 16))
     }
     /// Bit i: whether the i-th number of 16 bits, the lower half of a lane first, is one of `low..=high`, as signed numbers.
     #[inline(always)]
     fn halves_within(self, v: Self::I32, [low, high]: [i16; 2]) -> u32 {
         let (low, high) = (self.splat_i32(i32::from(low) << 16), self.splat_i32(i32::from(high) << 16));
         let mut bits = 0;
-        for (i, half) in [self.shl::<16>(v), self.and(v, self.splat_i32(!0xFFFF))].into_iter().enumerate() {
+        for (i, half) in [self.shl(v, 16), self.and(v, self.splat_i32(!0xFFFF))].into_iter().enumerate() {
             let outside = self.mask_bits(self.gt_i32(low, half)) | self.mask_bits(self.gt_i32(half, high));
             // Every other bit.
             let mut inside = u32::from(!outside);

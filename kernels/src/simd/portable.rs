@@ -200,12 +200,12 @@ impl Simd for Portable {
         a ^ b
     }
     #[inline(always)]
-    fn shl<const N: u32>(self, a: i32x16) -> i32x16 {
-        a << N
+    fn shl(self, a: i32x16, n: u32) -> i32x16 {
+        a << n
     }
     #[inline(always)]
-    fn shr<const N: u32>(self, a: i32x16) -> i32x16 {
-        cast(cast::<_, wide::u32x16>(a) >> N)
+    fn shr(self, a: i32x16, n: u32) -> i32x16 {
+        cast(cast::<_, wide::u32x16>(a) >> n)
     }
     #[inline(always)]
     fn min_i32(self, a: i32x16, b: i32x16) -> i32x16 {

@@ -98,20 +98,21 @@ fn halves_within() {
 
 struct Shifts(i32);
 
-macro_rules! shifts {
-    ($($n:literal)*) => {
-        impl Kernel for Shifts {
-            type Output = [[i32; 2]; 32];
+impl Kernel for Shifts {
+    type Output = [[i32; 2]; 32];
 
-            #[inline(always)]
-            fn run<S: Dot>(self, s: S) -> Self::Output {
-                let v = s.splat_i32(self.0);
-                [$([get_i32(s, s.shl::<$n>(v))[$n % 16], get_i32(s, s.shr::<$n>(v))[$n % 16]]),*]
-            }
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let (v, mut shifted) = (s.splat_i32(self.0), [[0; 2]; 32]);
+        for n in 0..32 {
+            shifted[n] = [s.shl(v, n as u32), s.shr(v, n as u32)].map(
+                #[inline(always)]
+                |v| get_i32(s, v)[n % 16],
+            );
         }
-    };
+        shifted
+    }
 }
-shifts!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
 
 #[test]
 fn shifts() {

@@ -242,12 +242,12 @@ impl<const DOT: bool> Simd for Token<DOT> {
         four!(veorq_s32, a, b)
     }
     #[inline(always)]
-    fn shl<const N: u32>(self, a: I) -> I {
-        from_fn(|i| hw!(vshlq_s32(a[i], vdupq_n_s32(N as i32))))
+    fn shl(self, a: I, n: u32) -> I {
+        from_fn(|i| hw!(vshlq_s32(a[i], vdupq_n_s32(n as i32))))
     }
     #[inline(always)]
-    fn shr<const N: u32>(self, a: I) -> I {
-        let right = |v| hw!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-(N as i32)))));
+    fn shr(self, a: I, n: u32) -> I {
+        let right = |v| hw!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-(n as i32)))));
         a.map(right)
     }
     #[inline(always)]

@@ -310,13 +310,13 @@ impl Simd for Avx2 {
         both!(_mm256_xor_si256, a, b)
     }
     #[inline(always)]
-    fn shl<const N: u32>(self, a: I) -> I {
-        let n = hw!([_mm_cvtsi32_si128(N as i32); 2]);
+    fn shl(self, a: I, n: u32) -> I {
+        let n = [hw!(_mm_cvtsi32_si128(n as i32)); 2];
         both!(_mm256_sll_epi32, a, n)
     }
     #[inline(always)]
-    fn shr<const N: u32>(self, a: I) -> I {
-        let n = hw!([_mm_cvtsi32_si128(N as i32); 2]);
+    fn shr(self, a: I, n: u32) -> I {
+        let n = [hw!(_mm_cvtsi32_si128(n as i32)); 2];
         both!(_mm256_srl_epi32, a, n)
     }
     #[inline(always)]

@@ -274,12 +274,12 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_xor_epi32(a, b))
     }
     #[inline(always)]
-    fn shl<const N: u32>(self, a: __m512i) -> __m512i {
-        hw!(_mm512_slli_epi32::<N>(a))
+    fn shl(self, a: __m512i, n: u32) -> __m512i {
+        hw!(_mm512_sll_epi32(a, _mm_cvtsi32_si128(n as i32)))
     }
     #[inline(always)]
-    fn shr<const N: u32>(self, a: __m512i) -> __m512i {
-        hw!(_mm512_srli_epi32::<N>(a))
+    fn shr(self, a: __m512i, n: u32) -> __m512i {
+        hw!(_mm512_srl_epi32(a, _mm_cvtsi32_si128(n as i32)))
     }
     #[inline(always)]
     fn mul_even(self, a: __m512i, b: u32) -> __m512i {

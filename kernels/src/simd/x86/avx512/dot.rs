@@ -37,7 +37,7 @@ impl Dot for Avx512Vnni {
     }
     #[inline(always)]
     fn start(self, column_sums: __m512i) -> __m512i {
-        self.sub_i32(self.splat_i32(0), self.shl::<7>(column_sums))
+        self.sub_i32(self.splat_i32(0), self.shl(column_sums, 7))
     }
     #[inline(always)]
     fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
