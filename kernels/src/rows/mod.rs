@@ -188,11 +188,7 @@ impl Span {
         let a = &mut row[self.at..self.at + self.len];
         match a.first_chunk_mut::<16>() {
             Some(full) => s.store_i32(v, full),
-            None => {
-                let mut all = [0; 16];
-                s.store_i32(v, &mut all);
-                a.copy_from_slice(&all[..a.len()]);
-            }
+            None => s.store_partial(s.from_bits(v), bytemuck::cast_slice_mut(a)),
         }
     }
 }

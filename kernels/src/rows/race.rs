@@ -4,7 +4,7 @@ use super::blocks::count;
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
-use super::{Span, vectors};
+use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
@@ -157,16 +157,21 @@ impl Lead {
     /// Lets the first `len` lanes that come near the lead meet it; `place` tells where a lane stands.
     #[inline(always)]
     pub(super) fn meets_lanes<S: Simd>(&mut self, s: S, e: S::F32, noise: S::F32, len: usize, place: impl Fn(usize) -> usize) {
-        let mut hits = s.mask_bits(s.le(s.mul(noise, s.splat(self.best * NEAR)), e)) & ((1u32 << len) - 1) as u16;
-        if hits == 0 {
+        let near = s.le(s.mul(noise, s.splat(self.best * NEAR)), e);
+        let near = s.both(near, s.gt_i32(s.splat_i32(len as i32), lanes(s)));
+        if s.mask_bits(near) == 0 {
             return;
         }
-        let mut scores = [0.0; 16];
-        s.store(s.div(e, noise), &mut scores);
+        // Most of them lose to another one of them.
+        let scores = s.select(near, s.div(e, noise), s.splat(-1.0));
+        let least = s.reduce_max(scores) * NEAR;
+        let mut hits = s.mask_bits(s.both(near, s.le(s.splat(least), scores)));
+        let mut met = [0.0; 16];
+        s.store(scores, &mut met);
         while hits != 0 {
             let lane = hits.trailing_zeros() as usize;
             hits &= hits - 1;
-            self.meets(place(lane), scores[lane]);
+            self.meets(place(lane), met[lane]);
         }
     }
 
