@@ -1,9 +1,10 @@
 //! The k largest of a row, sorted, by whichever first pass suits k and the row.
 
-use super::blocks::{block_maxima, half_maxima, maxima_len};
+use super::blocks::{block_maxima, half_maxima, maxima_len, range};
 use super::first_max::Summary;
 use super::guess::candidates;
-use super::select::{List, first_sorted, top_k, top_k_above, top_k_bound};
+use super::key::ascending_to_value;
+use super::select::{List, first_sorted, top_k_above, top_k_bound};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -41,17 +42,13 @@ pub(super) fn largest<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
 ) {
     let (mut first, _) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false);
-    first.largest::<S, T, BLOCK>(s, row, k, maxima, list);
+    let least = first.bound::<S, T, BLOCK>(s, row, k, maxima, list);
+    first.list::<S, T, BLOCK>(s, row, (k, least), maxima, list);
 }
 
 /// Whether wide blocks are enough.
 fn halves_suit<T>(row: &[T], k: usize) -> bool {
     k <= row.len() / (2 * WIDE)
-}
-
-/// Whether a good part of the blocks would have to be read again.
-fn few_blocks<T, const BLOCK: usize>(row: &[T], k: usize) -> bool {
-    k > row.len() / (4 * BLOCK) && row.len() <= LONG
 }
 
 impl First {
@@ -71,7 +68,9 @@ impl First {
         {
             return (First::Half, summary);
         }
-        if !few_blocks::<T, BLOCK>(row, k) {
+        // A good part of the blocks would have to be read again.
+        let few = k > row.len() / (4 * BLOCK) && row.len() <= LONG;
+        if !few {
             return (First::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
         }
         match candidates(s, row, k, maxima, list, nan) {
@@ -92,34 +91,52 @@ impl First {
     ) -> First {
         match self {
             First::Half if halves_suit(row, k) => self,
-            First::Blocks if !few_blocks::<T, BLOCK>(row, k) => self,
+            // To look through half of the blocks is less work than to read the row again.
+            First::Blocks if k <= row.len() / (2 * BLOCK) => self,
             _ => First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false).0,
         }
     }
 
-    /// Makes a list of the k largest and perhaps some that come next; returns how many are listed.
+    /// A value that at least k elements reach, and not many more.
     #[inline(always)]
-    pub fn largest<S: Simd, T: Element, const BLOCK: usize>(
+    pub fn bound<S: Simd, T: Element, const BLOCK: usize>(
         &mut self,
         s: S,
         row: &[T],
         k: usize,
         maxima: &mut [f32],
         list: &mut List<'_>,
+    ) -> f32 {
+        if let First::Half = self {
+            let least = top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list);
+            if least > 0.0 {
+                return least;
+            }
+            block_maxima::<S, T, BLOCK>(s, row, maxima, false);
+            *self = First::Blocks;
+        }
+        match *self {
+            First::Candidates(n) => ascending_to_value(range(s, &list.values[..n]).0),
+            First::Small => top_k_bound::<S, SMALL>(s, row.len(), k, maxima, list),
+            _ => top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list),
+        }
+    }
+
+    /// Makes a list of the k largest and perhaps some that come next, given the bound; returns how many are listed.
+    #[inline(always)]
+    pub fn list<S: Simd, T: Element, const BLOCK: usize>(
+        &self,
+        s: S,
+        row: &[T],
+        (k, least): (usize, f32),
+        maxima: &[f32],
+        list: &mut List<'_>,
     ) -> usize {
         match *self {
             First::Candidates(n) => first_sorted(s, list, n, k),
-            First::Small => top_k::<S, T, SMALL>(s, row, k, maxima, list),
-            First::Blocks => top_k::<S, T, BLOCK>(s, row, k, maxima, list),
-            First::Half => {
-                let least = top_k_bound::<S, WIDE>(s, row.len(), k, maxima, list);
-                if least > 0.0 {
-                    return top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list);
-                }
-                block_maxima::<S, T, BLOCK>(s, row, maxima, false);
-                *self = First::Blocks;
-                top_k::<S, T, BLOCK>(s, row, k, maxima, list)
-            }
+            First::Small => top_k_above::<S, T, SMALL>(s, row, k, maxima, least, list),
+            First::Blocks => top_k_above::<S, T, BLOCK>(s, row, k, maxima, least, list),
+            First::Half => top_k_above::<S, T, WIDE>(s, row, k, maxima, least, list),
         }
     }
 }

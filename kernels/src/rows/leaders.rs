@@ -13,6 +13,9 @@ pub(super) fn leaders(k: usize) -> usize {
     k.min((k / 4).max(32))
 }
 
+/// Where logits are closer together the other ranks win too often.
+const FLAT: f32 = 2.0;
+
 impl<T: Element> Sample<'_, T> {
     /// Whether the choice may be found so.
     #[inline(always)]
@@ -25,9 +28,14 @@ impl<T: Element> Sample<'_, T> {
 
     /// The choice, if a leader surely wins.
     #[inline(always)]
-    pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(&mut self, s: S, first: &mut First) -> Option<usize> {
+    pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, first: &mut First) -> Option<usize> {
         let (k, Workspace { list, maxima }) = (self.stages.k, &mut self.work);
-        let n = first.largest::<S, T, BLOCK>(s, self.row, leaders(k), maxima, list).min(k);
+        let listed = leaders(k);
+        let least = first.bound::<S, T, BLOCK>(s, self.row, listed, maxima, list);
+        if listed < k / 2 && max - least < FLAT {
+            return None;
+        }
+        let n = first.list::<S, T, BLOCK>(s, self.row, (listed, least), maxima, list).min(k);
         let weights = &mut list.values[..n];
         Weights::Shifted { max: weights[0] }.apply(s, weights);
         let place = certain_race_of_first(s, weights, k, &self.noise)?;

@@ -213,7 +213,7 @@ impl<'a, T: Element> Sample<'a, T> {
     fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &mut Found) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;
         if let Found::Leaders(first) = found {
-            return self.certain_leader::<S, BLOCK>(s, first).ok_or(None);
+            return self.certain_leader::<S, BLOCK>(s, max, first).ok_or(None);
         }
         if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits {
             return Err(None);
