@@ -8,7 +8,7 @@ use super::min_p::min_p_bound;
 use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::sample::{Sample, Stages, Workspace, first_of};
 use super::select::{List, gather};
-use super::softmax::Weights;
+use super::softmax::{Weights, softmax_of_list};
 use super::survivors::Above;
 use crate::element::Element;
 use crate::simd::Simd;
@@ -69,7 +69,7 @@ impl<T: Element> Sample<'_, T> {
         let Workspace { list, maxima } = &mut self.work;
         let least = first.bound::<S, T, BLOCK>(s, self.row, k, maxima, list);
         first.list::<S, T, BLOCK>(s, self.row, (k, least), maxima, list);
-        Weights::of_list(s, &list.values[..k], is_logits).apply(s, &mut list.values[..k]);
+        softmax_of_list(s, &mut list.values[..k], is_logits);
         let n = if p < 1.0 { cut(&list.values[..k], p) } else { k };
         Kept::List(self.min_p_of_list(n))
     }
@@ -128,16 +128,13 @@ impl<T: Element> Sample<'_, T> {
         if !(min_p > 0.0 && top >= 0.0) {
             return n;
         }
-        let reaches = |j: usize| {
-            let x: f32 = self.row[indices[j] as usize].as_();
-            values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
+        let reach = values[..n].partition_point(|&pr| pr >= top * min_p);
+        // A probability of -inf is none, also where 0 is enough.
+        let is_one = |&index: &i32| {
+            let x: f32 = self.row[index as usize].as_();
+            is_logits || x > f32::NEG_INFINITY
         };
-        let (mut low, mut high) = (0, n);
-        while low < high {
-            let middle = (low + high) / 2;
-            if reaches(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+        indices[..reach].iter().rposition(is_one).map_or(0, |last| last + 1)
     }
 
     /// Min-p after a nucleus that is no list.

@@ -12,7 +12,7 @@ use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
 use super::sample::{Choice, Workspace, status};
 use super::select::top_k;
-use super::softmax::Weights;
+use super::softmax::{Weights, softmax_of_list};
 use super::survivors::Above;
 use crate::dispatch::Kernel;
 use crate::element::Element;
@@ -98,7 +98,7 @@ impl<T: Element> SampleV1<'_, T> {
             let mut all = [0.0; MAX_K];
             let probabilities = &mut all[..n];
             probabilities.copy_from_slice(&list.values[..n]);
-            Weights::of_list(s, probabilities, true).apply(s, probabilities);
+            softmax_of_list(s, probabilities, true);
             n = cut(probabilities, self.p.next_up());
         }
         let (values, indices) = (&mut list.values[..n], &list.indices[..n]);
@@ -108,7 +108,7 @@ impl<T: Element> SampleV1<'_, T> {
                 filtered[index as usize] = self.row[index as usize].as_();
             }
         }
-        Weights::of_list(s, values, true).apply(s, values);
+        softmax_of_list(s, values, true);
         indices[race(s, values, &self.noise).0] as usize
     }
 

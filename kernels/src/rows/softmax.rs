@@ -60,6 +60,36 @@ fn below<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
     exp_or_zero(s, s.sub(v, s.splat(max)))
 }
 
+/// Makes probabilities of a sorted list of values.
+#[inline(never)]
+pub fn softmax_of_list<S: Simd>(s: S, values: &mut [f32], is_logits: bool) {
+    if !is_logits {
+        return Weights::Given.apply(s, values);
+    }
+    s.vectorize(
+        #[inline(always)]
+        || {
+            let max = values[0];
+            let sum = row_sum(
+                s,
+                values.len(),
+                #[inline(always)]
+                |span| {
+                    let e = weight(s, span.load(s, values, f32::NEG_INFINITY), max);
+                    span.store(s, e, values);
+                    e
+                },
+            );
+            let sum = s.splat(sum as f32);
+            vectors(
+                values.len(),
+                #[inline(always)]
+                |span| span.store(s, s.div(span.load(s, values, 0.0), sum), values),
+            );
+        },
+    );
+}
+
 impl Weights {
     /// [`Weights::of_row`] of logits that are all below +inf, and a `copy`, as long as the row, of nothing but -inf: its memory is
     /// fetched while exponentials are computed.
@@ -107,26 +137,6 @@ impl Weights {
                     ),
                 };
                 Weights::Softmax { max, sum: sum as f32 }
-            },
-        )
-    }
-
-    /// Of a sorted list of values.
-    #[inline(never)]
-    pub fn of_list<S: Simd>(s: S, values: &[f32], is_logits: bool) -> Weights {
-        s.vectorize(
-            #[inline(always)]
-            || {
-                if !is_logits {
-                    return Weights::Given;
-                }
-                let sum = row_sum(
-                    s,
-                    values.len(),
-                    #[inline(always)]
-                    |span| weight(s, span.load(s, values, f32::NEG_INFINITY), values[0]),
-                );
-                Weights::Softmax { max: values[0], sum: sum as f32 }
             },
         )
     }
