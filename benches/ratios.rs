@@ -1,12 +1,13 @@
 //! TopKTopPSample as multiples of the floor, the maximum of the row and nothing else.
 //!
-//! `cargo bench --bench ratios [-- --isa NAME] [--v V] [--only TEXT]`. A hundred fresh rows a case, each copied to the same cache
-//! lines before the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the floor, or x 34 ps an
-//! element where that is longer. Without `--bench`, as `cargo test` runs it, short rows once.
+//! `cargo bench --bench ratios [-- --isa NAME] [--v V] [--only TEXT]`. A hundred fresh rows a case, each with other noise and
+//! copied to the same cache lines before the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the
+//! floor, or x 34 ps an element where that is longer. Without `--bench`, as `cargo test` runs it, short rows once.
 
 mod fresh;
 mod logits;
 mod median;
+mod ranks;
 
 use fresh::fill;
 use logits::{Floor, normal};
@@ -41,9 +42,6 @@ const fn case(name: &'static str, k: i32, p: f32, min_p: f32, choice: Choice) ->
     Case { name, k, p, min_p, choice, filtered: false }
 }
 
-/// So many of the noises are other ones for each row: those of the first ranks.
-const RANKS: usize = 1024;
-
 struct Setting {
     host: Host,
     level: Level,
@@ -64,12 +62,11 @@ impl Setting {
         let v = self.v;
         let (mut row, mut filtered) = (aligned_vec::avec![T::default(); v], vec![0.0f32; v]);
         let (k, p, min_p, mut seeds) = ([case.k], [T::narrow(case.p)], [T::narrow(case.min_p)], [7, 0]);
-        let mut q = self.q[..v].to_vec();
+        let mut q = self.q.clone();
         let mut token = [-1];
         let (mut scratch, mut floors, mut times) = (Scratch::new(std::alloc::Layout::new::<u8>()), vec![], vec![]);
-        let noises = self.q.windows(v.min(RANKS)).step_by(RANKS / 8).cycle();
-        for (turn, (next, noise)) in (0..).zip(rows.chunks_exact(v).cycle().zip(noises).take(self.turns)) {
-            fill(&mut q[..noise.len()], noise.iter().copied());
+        for (turn, next) in (0..).zip(rows.chunks_exact(v).cycle().take(self.turns)) {
+            ranks::turn(&mut q);
             seeds[1] = 4 * turn;
             fill(&mut row, next.iter().copied());
             let start = Instant::now();
@@ -133,7 +130,7 @@ fn main() {
     let short: Vec<bf16> = normals.iter().map(|&x| bf16::from_f32(x)).collect();
     let half_precision: Vec<f16> = normals.iter().map(|&x| f16::from_f32(x)).collect();
     // Exponential numbers of rate 1: half the sum of two squares.
-    let q: Vec<f32> = (0..v + 100 * RANKS / 8).map(|_| 0.5 * (normal(&mut state).powi(2) + normal(&mut state).powi(2))).collect();
+    let q: Vec<f32> = (0..v).map(|_| 0.5 * (normal(&mut state).powi(2) + normal(&mut state).powi(2))).collect();
     let top_k = |name| case(name, 50, 1.0, 0.0, Q);
     for isa in Isa::ALL.into_iter().filter(|isa| after("--isa").is_none_or(|only| only == isa.name())) {
         let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };

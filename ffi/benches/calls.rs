@@ -12,6 +12,8 @@ mod fresh;
 mod logits;
 #[path = "../../benches/median/mod.rs"]
 mod median;
+#[path = "../../benches/ranks/mod.rs"]
+mod ranks;
 
 use common::{build, root, scratch, static_libraries, succeed};
 use core::ffi::c_void;
@@ -66,6 +68,7 @@ fn main() {
         let mut times = [vec![], vec![], vec![]];
         for next in rows.chunks_exact(v).cycle().take(turns) {
             let mut token = [-1];
+            ranks::turn(&mut q);
             fill(&mut row, next.iter().copied());
             let start = Instant::now();
             for _ in 0..batch {

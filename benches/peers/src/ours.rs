@@ -2,6 +2,7 @@
 
 use crate::contenders::Contender;
 use crate::fresh::fill;
+use crate::ranks;
 use crate::rows::Random;
 use tilekern::kernels::dispatch::{Kernel, Level};
 use tilekern::kernels::simd::Dot;
@@ -119,6 +120,7 @@ impl<T: Element> Ours<T> {
 
 impl<T: Element> Contender for Ours<T> {
     fn prepare(&mut self, row: &[f32]) {
+        ranks::turn(&mut self.q);
         fill(&mut self.row, row.iter().map(|&x| T::narrow(x)));
     }
 
