@@ -1,9 +1,9 @@
 //! Sampling against its peers and its floor, in one run: `cargo run --release --manifest-path benches/peers/Cargo.toml`.
 //!
 //! Writes a Markdown table and an SVG plot into `docs/` of the repository (`--out FOLDER`: elsewhere). Every timed call gets
-//! another row and other noise, copied into the cache before the clock starts, as the head of a model would leave it: the same row again and again
-//! trains the branch predictor. Contenders take turns of a third of the rows each, so that a machine that slows down slows all of
-//! them. `--rows N` (102) and `--largest V` (1 048 576) make it shorter. Everything runs on one thread.
+//! another row and other noise, copied into the cache before the clock starts, as the head of a model would leave it: the same row
+//! again and again trains the branch predictor. Contenders take turns of a third of the rows each, so that a machine that slows down
+//! slows all of them. `--rows N` (102) and `--largest V` (1 048 576) make it shorter. Everything runs on one thread.
 
 mod baseline;
 mod contenders;

@@ -32,7 +32,7 @@ impl<T: Element> Sample<'_, T> {
         let (k, Workspace { list, maxima }) = (self.stages.k, &mut self.work);
         let listed = leaders(k);
         let least = first.bound::<S, T, BLOCK>(s, self.row, listed, maxima, list);
-        if listed < k / 2 && max - least < FLAT {
+        if listed < k && max - least < FLAT {
             return None;
         }
         let n = first.list::<S, T, BLOCK>(s, self.row, (listed, least), maxima, list).min(k);
