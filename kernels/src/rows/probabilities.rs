@@ -3,8 +3,7 @@
 //! Logits count as in sampling: NaN as -inf, +inf as the largest finite number. The sum is a row sum, rounded once.
 
 use super::first_max::first_max;
-use super::softmax::weight;
-use super::{row_sum, vectors};
+use super::softmax::write_softmax;
 use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::Dot;
 
@@ -28,21 +27,12 @@ impl Kernel for Probabilities<'_> {
         if max == f32::NEG_INFINITY {
             return output.fill(0.0);
         }
-        let sum = row_sum(
+        write_softmax(
             s,
-            row.len(),
+            max,
+            output,
             #[inline(always)]
-            |span| {
-                let e = weight(s, span.load(s, row, f32::NEG_INFINITY), max);
-                span.store(s, e, output);
-                e
-            },
-        );
-        let sum = s.splat(sum as f32);
-        vectors(
-            output.len(),
-            #[inline(always)]
-            |span| span.store(s, s.div(span.load(s, output, 0.0), sum), output),
+            |span, _| span.load(s, row, f32::NEG_INFINITY),
         );
     }
 }

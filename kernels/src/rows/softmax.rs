@@ -60,6 +60,27 @@ fn below<S: Simd>(s: S, v: S::F32, max: f32) -> S::F32 {
     exp_or_zero(s, s.sub(v, s.splat(max)))
 }
 
+/// Writes the probabilities of logits, of which `max` is the largest; each is asked for before something is written in its place.
+#[inline(always)]
+pub fn write_softmax<S: Simd>(s: S, max: f32, output: &mut [f32], mut logits: impl FnMut(Span, &[f32]) -> S::F32) {
+    let sum = row_sum(
+        s,
+        output.len(),
+        #[inline(always)]
+        |span| {
+            let e = weight(s, logits(span, output), max);
+            span.store(s, e, output);
+            e
+        },
+    );
+    let sum = s.splat(sum as f32);
+    vectors(
+        output.len(),
+        #[inline(always)]
+        |span| span.store(s, s.div(span.load(s, output, 0.0), sum), output),
+    );
+}
+
 /// Makes probabilities of a sorted list of values.
 #[inline(never)]
 pub fn softmax_of_list<S: Simd>(s: S, values: &mut [f32], is_logits: bool) {
@@ -69,23 +90,13 @@ pub fn softmax_of_list<S: Simd>(s: S, values: &mut [f32], is_logits: bool) {
     s.vectorize(
         #[inline(always)]
         || {
-            let max = values[0];
-            let sum = row_sum(
+            write_softmax(
                 s,
-                values.len(),
+                values[0],
+                values,
                 #[inline(always)]
-                |span| {
-                    let e = weight(s, span.load(s, values, f32::NEG_INFINITY), max);
-                    span.store(s, e, values);
-                    e
-                },
-            );
-            let sum = s.splat(sum as f32);
-            vectors(
-                values.len(),
-                #[inline(always)]
-                |span| span.store(s, s.div(span.load(s, values, 0.0), sum), values),
-            );
+                |span, values| span.load(s, values, f32::NEG_INFINITY),
+            )
         },
     );
 }
