@@ -3,13 +3,16 @@
 #
 #   ffi/opapi-host/install.sh PREFIX        then: . PREFIX/lib/tilekern-cann/set_env.sh
 #
-# The library is target/release/libtilekern_opapi.so, built here if it is missing, or what TILEKERN_OPAPI_LIBRARY says.
+# The library is release/libtilekern_opapi.so of CARGO_TARGET_DIR or else of target, built if it is missing, or what
+# TILEKERN_OPAPI_LIBRARY says.
 set -eu
 
 [ $# = 1 ] || { echo "usage: $0 PREFIX" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
-library=${TILEKERN_OPAPI_LIBRARY:-$here/../../target/release/libtilekern_opapi.so}
-[ -e "$library" ] || [ -n "${TILEKERN_OPAPI_LIBRARY:-}" ] || (cd "$here" && cargo build --release -p tilekern-opapi-host)
+target=${CARGO_TARGET_DIR:-$here/../../target}
+library=${TILEKERN_OPAPI_LIBRARY:-$target/release/libtilekern_opapi.so}
+[ -e "$library" ] || [ -n "${TILEKERN_OPAPI_LIBRARY:-}" ] ||
+  cargo build --release --manifest-path "$here/Cargo.toml" --target-dir "$target"
 
 mkdir -p "$1/lib"
 prefix=$(cd "$1" && pwd)

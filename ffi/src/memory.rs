@@ -15,7 +15,7 @@ pub(crate) fn with_head<H>(rest: usize) -> Result<usize, Error> {
     rest.checked_add(head::<H>()).filter(|&n| n <= isize::MAX as usize).ok_or_else(too_large)
 }
 
-/// Splits the caller's memory, which must have `needed` bytes, into the head's place and the rest.
+/// Splits the caller's memory, which must have `needed` bytes and may have more, into the head's place and the rest.
 ///
 /// # Safety
 ///
@@ -30,8 +30,9 @@ pub(crate) unsafe fn split<'m, H>(memory: *mut c_void, bytes: usize, needed: usi
     if !(memory as usize).is_multiple_of(64) {
         return Err(Error::new(Status::Workspace, "memory", "an alignment of 64", "a misaligned address"));
     }
+    let all = bytes.min(isize::MAX as usize);
     // SAFETY: the rest begins inside the `needed` bytes, or at their end.
-    let rest = unsafe { core::slice::from_raw_parts_mut(memory.cast::<u8>().add(head::<H>()), needed - head::<H>()) };
+    let rest = unsafe { core::slice::from_raw_parts_mut(memory.cast::<u8>().add(head::<H>()), all - head::<H>()) };
     Ok((memory.cast(), rest))
 }
 

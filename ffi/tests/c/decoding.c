@@ -81,11 +81,18 @@ static void tokens(const tk_model *model) {
   CHECK(count == 0);
 }
 
-enum { BATCH = 2, PROMPT = 32, NEW = 12 };
+enum { BATCH = 2, PROMPT = 32, NEW = 12, THREADS = 4 };
+
+/* A pool that takes its workers in turn. */
+static void in_turn(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg) {
+  size_t i;
+  (void)user;
+  for (i = 0; i < tasks; i++) task(arg, i, i % THREADS);
+}
 
 static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32_t *generated, int32_t *lengths) {
   static const int64_t rows[] = {BATCH}, prompt_shape[] = {BATCH, PROMPT}, output_shape[] = {BATCH, NEW};
-  tk_context context = TK_CONTEXT_INIT;
+  tk_context context = TK_CONTEXT_INIT, pool;
   tk_decoding_config config = TK_DECODING_CONFIG_INIT;
   tk_row_sampling sampling = TK_ROW_SAMPLING_INIT;
   tk_decoding *decoding = NULL;
@@ -93,12 +100,14 @@ static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32
   tk_tensor prompt_tensor = tensor(prompt, prompt_shape, 2, TK_I32), lengths_tensor = tensor(prompt_lengths, rows, 1, TK_I32);
   tk_tensor ids_tensor = tensor(ids, rows, 1, TK_I32), generated_tensor = tensor(generated, output_shape, 2, TK_I32);
   tk_tensor generated_lengths = tensor(lengths, rows, 1, TK_I32);
-  size_t bytes, count, i;
+  size_t bytes, pool_bytes, count, i;
   int step;
   char *memory;
   CHECK(config.kv_dtype == TK_F32 && config.end_id == -1);
   CHECK(sampling.temperature == 1 && sampling.top_k == 0 && sampling.top_p == 1 && sampling.min_p == 0 && sampling.seed == 0);
   context.isa = isa;
+  pool = context;
+  pool.parallel_for = in_turn, pool.parallel_threads = THREADS;
   config.batch = BATCH, config.max_prompt = PROMPT, config.max_new = NEW, config.kv_dtype = kv_dtype;
   CHECK_STATUS(tk_decoding_bytes(&context, &config, model, &bytes), 0);
   memory = aligned(bytes);
@@ -127,6 +136,19 @@ static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32
   CHECK_STATUS(tk_decoding_prompt(&context, decoding, &prompt_tensor, &lengths_tensor), 161002);
   prompt_lengths[0] = 1;
   CHECK_STATUS(tk_decoding_prompt(&context, decoding, &prompt_tensor, NULL), 161001);
+
+  /* Threads that the memory has no room for, and then room for them, whatever the context that made it has. */
+  CHECK_STATUS(tk_decoding_prompt(&pool, decoding, &prompt_tensor, &lengths_tensor), -1);
+  CHECK_STATUS(tk_decoding_bytes(&pool, &config, model, &pool_bytes), 0);
+  CHECK(pool_bytes > bytes);
+  memory = aligned(pool_bytes);
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, pool_bytes, &decoding), 0);
+  sampling.temperature = 0;
+  CHECK_STATUS(tk_decoding_set_row(decoding, 0, &sampling), 0);
+  sampling.temperature = 1;
+  CHECK_STATUS(tk_decoding_set_row(decoding, 1, &sampling), 0);
+  CHECK_STATUS(tk_decoding_prompt(&pool, decoding, &prompt_tensor, &lengths_tensor), 0);
+  CHECK_STATUS(tk_decoding_step(&pool, decoding, &ids_tensor), 0);
   CHECK_STATUS(tk_decoding_prompt(&context, decoding, &prompt_tensor, &lengths_tensor), 0);
   CHECK_STATUS(tk_decoding_finished(decoding), 0);
   for (step = 0; tk_decoding_finished(decoding) == 0; step++) {
