@@ -28,7 +28,8 @@ pub trait Backend: Sized {
 /// # Ok::<(), tilekern::Error>(())
 /// ```
 pub trait Run<C>: Backend {
-    /// How much workspace `call` needs. Validates everything but what tensors contain, and touches no data.
+    /// How much workspace `call` needs: more work does not always need more. Validates everything but what tensors contain, and touches
+    /// no data.
     fn workspace(&self, call: &C) -> Result<Layout, Error>;
 
     /// Validates, and runs. Nothing is written where an error is returned.

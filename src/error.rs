@@ -26,7 +26,7 @@ pub enum Status {
     Unsupported = -2,
     /// The backend is missing or failed.
     Backend = -3,
-    /// A bug of this library.
+    /// A bug of this library, or of the caller's [`ParallelFor`](crate::ParallelFor).
     Internal = -4,
 }
 

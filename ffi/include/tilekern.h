@@ -1,14 +1,15 @@
 // tilekern: token sampling and the int8 LLaMA decoder, on the processor. Made by cbindgen from ffi/src; do not edit.
 //
 // Status: 0; 161001 a required pointer is NULL; 161002 a dtype, rank, shape, stride or range is wrong; 561002 a size is outside what
-// the operator supports (rows of logits: 2^20); -1 workspace; -2 not supported here; -3 backend; -4 a `parallel_for` that broke its
-// promise, after which outputs are unspecified. Any other call that fails writes nothing but the message of its context; a success leaves
-// that as it was.
+// the operator supports (rows of tk_top_k_top_p_sample, of its first version and of a decoding: 2^20); -1 workspace; -2 not supported
+// here; -3 backend; -4 a `parallel_for` that was seen to break its promise, after which outputs are unspecified. Any other call that
+// fails writes nothing but the message of its context; a success leaves that as it was.
 //
 // Every operation has a struct of arguments, which begins with its size and is initialised with TK_.._ARGS_INIT; a query, which says
 // how much workspace a call needs; and a function that runs in it. Memory is the caller's, nothing is allocated. A workspace is
 // aligned to 64 bytes, at least as large as the query says, and of any content; it may be NULL when that is 0. No tensor of the call lies
-// in it: that alone is not looked at.
+// in it: that alone is not looked at. More work does not always need more: ask for each shape and dtype that will come, strides
+// included, and keep the largest answer.
 //
 // The dtype T is f32, f16 or bf16, one for all T of a call. `?` marks tensors that may be NULL. What a comment begins
 // with, before a colon, is the default; of several values the first. Formulas, limits and edge cases: `cargo doc -p tilekern`, by the
@@ -72,7 +73,8 @@
 /// `post_sample`: the largest probability divided by the noise in q; the largest logit without q.
 #define TK_POST_SAMPLE_Q 1
 
-/// `post_sample`: the same with noise drawn from (seed, offset) pairs, of q or else of generator; the largest logit without both.
+/// `post_sample`: the same with noise drawn from (seed, offset) pairs, of q or else of generator; the largest logit without both. A token
+/// more than 16 below the best logit is drawn too rarely, one more than 19.77 below never.
 #define TK_POST_SAMPLE_MULTINOMIAL 2
 
 /// Done.
@@ -171,7 +173,7 @@ typedef struct tk_decoding_config {
   int64_t batch;
   /// The longest prompt, in tokens
   int64_t max_prompt;
-  /// The most tokens that a row generates
+  /// The most tokens that a row generates, unless the context of the model ends before
   int64_t max_new;
   /// TK_F32: what the caches hold; or TK_F16 or TK_BF16.
   int32_t kv_dtype;
@@ -230,7 +232,7 @@ typedef struct tk_apply_top_k_top_p_args {
   size_t struct_size;
   /// T[B,V]
   const struct tk_tensor *logits;
-  /// ? T[B]: the mass that top-p keeps.
+  /// ? T[B]: the mass that top-p keeps; > 1 keeps all, 1 drops what has probability 0. Of equals at the cut the later ones stay.
   const struct tk_tensor *p;
   /// ? i32[B]: how many top-k keeps, with all equals of the last; <= 0 or >= V for all.
   const struct tk_tensor *k;
@@ -451,7 +453,7 @@ typedef struct tk_exponential_args {
   double rate;
   /// 0
   int64_t seed;
-  /// 0: four words make a counter. Calls share no number where offsets are 4 * ceil(elements / 638976) apart.
+  /// 0: four words make a counter, 4n + 1 to 4n + 4 the same. Calls share no number where offsets are 4 * ceil(elements / 638976) apart.
   int64_t offset;
   /// T
   const struct tk_tensor *out;
@@ -509,7 +511,7 @@ typedef struct tk_multinomial_args {
   bool replacement;
   /// 0
   int64_t seed;
-  /// 0: four words make a counter. Calls share no number where offsets are 4 apart for each 638 976 elements of probs, or of
+  /// 0: four words make a counter, 4n + 1 to 4n + 4 the same. Calls share no number where offsets are 4 apart for each 638 976 elements of probs, or of
   /// [N, num_samples up to a multiple of 128] where several are drawn with replacement: 4 * ceil(elements / 638976).
   int64_t offset;
   /// i64[N,num_samples], or [num_samples] for [C]
@@ -649,7 +651,7 @@ typedef struct tk_top_k_sampling_args {
   size_t struct_size;
   /// f32[B,V]
   const struct tk_tensor *logits;
-  /// f32[B] in [0,1)
+  /// f32[B] in [0,1): what lies outside counts as the nearer end, a NaN as 0.
   const struct tk_tensor *random;
   /// ? i32[B,P]; both or neither
   const struct tk_tensor *prompt_tokens;
@@ -683,7 +685,8 @@ typedef struct tk_top_k_top_p_sample_args {
   /// T[B]: the mass that top-p keeps; <= 0 keeps the best token, >= 1 all.
   const struct tk_tensor *top_p;
   /// ? f32[B,V] noise for TK_POST_SAMPLE_Q, by place in the row's list; i64[r,2] (seed, offset) of each row for
-  /// TK_POST_SAMPLE_MULTINOMIAL, where the last line serves the rows beyond.
+  /// TK_POST_SAMPLE_MULTINOMIAL, where the last line serves the rows beyond. Rows of one line share their noise, and so do offsets
+  /// from 4n + 1 to 4n + 4: the next token of a row takes one 4 higher, or 8 where V is above 638976.
   const struct tk_tensor *q;
   /// ? T[B]: the least probability, relative to the largest; <= 0 keeps all, >= 1 the best token.
   const struct tk_tensor *min_ps;
@@ -709,7 +712,8 @@ typedef struct tk_top_k_top_p_sample_args {
   const struct tk_tensor *logits_idx;
   /// ? f32[B,V]: their probabilities, then 0.
   const struct tk_tensor *logits_sort_masked;
-  /// ? i64[2]: the (seed, offset) of the batch; it is not advanced.
+  /// ? i64[2]: the (seed, offset) of the batch. It is not advanced: the next call takes an offset 12 higher, or 4 * ceil(B V / 638976)
+  /// where that is more.
   const struct tk_tensor *generator;
 } tk_top_k_top_p_sample_args;
 
@@ -749,7 +753,7 @@ typedef struct tk_top_p_sampling_args {
   size_t struct_size;
   /// f32[B,V]
   const struct tk_tensor *probs;
-  /// f32[B] in [0,1)
+  /// f32[B] in [0,1): what lies outside counts as the nearer end, a NaN as 0.
   const struct tk_tensor *random;
   /// ? i32[B,P]; both or neither
   const struct tk_tensor *prompt_tokens;
@@ -812,7 +816,7 @@ int32_t tk_decoding_init(struct tk_context *context,
 /// How a row chooses its tokens, from the next one on.
 int32_t tk_decoding_set_row(struct tk_decoding *decoding, int64_t row, const struct tk_row_sampling *sampling);
 
-/// A new prompt, i32[P], for a row that has ended or is given up; the other rows do not notice.
+/// A new prompt, i32[P], for a row that has none, has ended or is given up; the other rows do not notice.
 int32_t tk_decoding_replace_row(struct tk_context *context,
                                 struct tk_decoding *decoding,
                                 int64_t row,
@@ -833,7 +837,7 @@ int32_t tk_decoding_prompt(struct tk_context *context,
 /// Gives every row its next token, i32[B]; a row that has ended gives end_id.
 int32_t tk_decoding_step(struct tk_context *context, struct tk_decoding *decoding, const struct tk_tensor *ids);
 
-/// 1 when every row has ended, else 0; 161001 for NULL.
+/// 1 when no row has a token to come, since it has ended or has no prompt, else 0; 161001 for NULL.
 int32_t tk_decoding_finished(const struct tk_decoding *decoding);
 
 /// What the rows have generated, the end token included: ids i32[B,max_new], -1 behind the end; lengths i32[B].

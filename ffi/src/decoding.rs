@@ -22,7 +22,7 @@ pub struct tk_decoding_config {
     batch: i64,
     /// The longest prompt, in tokens
     max_prompt: i64,
-    /// The most tokens that a row generates
+    /// The most tokens that a row generates, unless the context of the model ends before
     max_new: i64,
     /// TK_F32: what the caches hold; or TK_F16 or TK_BF16.
     kv_dtype: i32,
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn tk_decoding_set_row(decoding: *mut tk_decoding, row: i6
     unsafe { enter(null_mut(), body) }
 }
 
-/// A new prompt, i32[P], for a row that has ended or is given up; the other rows do not notice.
+/// A new prompt, i32[P], for a row that has none, has ended or is given up; the other rows do not notice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_decoding_replace_row(
     context: *mut tk_context,
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn tk_decoding_step(context: *mut tk_context, decoding: *m
     unsafe { enter(context, body) }
 }
 
-/// 1 when every row has ended, else 0; 161001 for NULL.
+/// 1 when no row has a token to come, since it has ended or has no prompt, else 0; 161001 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_decoding_finished(decoding: *const tk_decoding) -> i32 {
     // SAFETY: as promised by the caller.

@@ -368,7 +368,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         Ok(&self.logits[row * self.sizes.vocab..][..self.sizes.vocab])
     }
 
-    /// Whether every row has ended.
+    /// Whether no row has a token to come: each has ended or has no prompt.
     pub fn finished(&self) -> bool {
         !self.active.contains(&1)
     }

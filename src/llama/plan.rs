@@ -28,7 +28,7 @@ pub struct DecodingConfig {
     pub batch: usize,
     /// The longest prompt, in tokens.
     pub max_prompt: usize,
-    /// The most tokens that a row generates.
+    /// The most tokens that a row generates, unless the context of the model ends before.
     pub max_new: usize,
     /// The token that ends a row; -1 for none.
     pub end_id: i32,

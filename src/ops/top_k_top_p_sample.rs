@@ -48,7 +48,8 @@ pub enum Noise<'a, B: Backend> {
     /// list of the n tokens that its stages kept.
     Exponential(B::View<'a, f32>),
     /// `[r,2]` with r >= 1, for [`PostSample::MultiNomial`]: line b is (seed, offset) of row b; the last line serves the rows beyond,
-    /// lines beyond B are ignored. Rows of one line share their noise.
+    /// lines beyond B are ignored. Rows of one line share their noise, and offsets from 4n + 1 to 4n + 4 are one: the next token of a
+    /// row takes an offset 4 higher, 8 where V is above 638 976.
     Seeds(B::View<'a, i64>),
 }
 
@@ -123,10 +124,11 @@ pub(crate) struct Batch {
 ///   with `MultiNomial` what is below 0 counts as 0. A
 ///   row where every entry is -inf or NaN, or every probability 0, has nothing to choose from: index 0, no entry kept, probabilities
 ///   0. `row_status` reports all this, and changes nothing by being absent.
+/// * **Limit** of `MultiNomial`, that of [`Exponential`](super::Exponential): a token whose logit is more than 19.77 below the best is
+///   never drawn, one beyond about 16 too rarely. [`llama::Decoding`](crate::llama::Decoding) draws with 64 bits and has no such limit.
 /// * `top_k_guess` changes no result and is not looked at.
 /// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where both take no
-///   more than 256 KiB (rows of up to 116 KiB in all), so that the answer does not depend on strides, else of those whose rows are not
-///   contiguous.
+///   more than 256 KiB, so that the answer does not depend on strides, else of those whose rows are not contiguous.
 /// * Errors: 161001 a tensor without data, one of `logits_idx` and `logits_sort_masked` without the other, `logits_select_idx`
 ///   missing without these two, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20, or an exponential `q` of
 ///   another shape than `logits`; 161002 any other shape, B or V of 0, a `q` of the other kind, `q` without a line, eps negative or

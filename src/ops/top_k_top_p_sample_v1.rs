@@ -26,8 +26,7 @@ const MAX_VOCABULARY: usize = 1 << 20;
 /// * Dtypes: `logits` and `top_p` f32, f16 or bf16, one for both; arithmetic in f32.
 /// * `top_k_guess` changes no result and is not looked at.
 /// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where both take no
-///   more than 256 KiB (rows of up to 116 KiB in all), so that the answer does not depend on strides, else of those whose rows are not
-///   contiguous.
+///   more than 256 KiB, so that the answer does not depend on strides, else of those whose rows are not contiguous.
 /// * Errors: 161001 a tensor without data, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20; 161002 any other
 ///   shape, B or V of 0, eps negative or NaN, overlapping tensors.
 /// * Document 001, `aclnnTopKTopPSample`.

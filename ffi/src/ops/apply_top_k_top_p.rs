@@ -17,7 +17,7 @@ pub struct tk_apply_top_k_top_p_args<'a> {
     struct_size: usize,
     /// T[B,V]
     logits: Option<&'a tk_tensor>,
-    /// ? T[B]: the mass that top-p keeps.
+    /// ? T[B]: the mass that top-p keeps; > 1 keeps all, 1 drops what has probability 0. Of equals at the cut the later ones stay.
     p: Option<&'a tk_tensor>,
     /// ? i32[B]: how many top-k keeps, with all equals of the last; <= 0 or >= V for all.
     k: Option<&'a tk_tensor>,

@@ -17,7 +17,7 @@ pub struct tk_exponential_args<'a> {
     rate: f64,
     /// 0
     seed: i64,
-    /// 0: four words make a counter. Calls share no number where offsets are 4 * ceil(elements / 638976) apart.
+    /// 0: four words make a counter, 4n + 1 to 4n + 4 the same. Calls share no number where offsets are 4 * ceil(elements / 638976) apart.
     offset: i64,
     /// T
     out: Option<&'a tk_tensor>,

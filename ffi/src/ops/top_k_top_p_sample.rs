@@ -13,7 +13,8 @@ use tilekern::{Element, Error, Run, Status};
 pub const TK_POST_SAMPLE_NONE: i32 = 0;
 /// `post_sample`: the largest probability divided by the noise in q; the largest logit without q.
 pub const TK_POST_SAMPLE_Q: i32 = 1;
-/// `post_sample`: the same with noise drawn from (seed, offset) pairs, of q or else of generator; the largest logit without both.
+/// `post_sample`: the same with noise drawn from (seed, offset) pairs, of q or else of generator; the largest logit without both. A token
+/// more than 16 below the best logit is drawn too rarely, one more than 19.77 below never.
 pub const TK_POST_SAMPLE_MULTINOMIAL: i32 = 2;
 
 // Written as numbers above: cbindgen evaluates nothing.
@@ -37,7 +38,8 @@ pub struct tk_top_k_top_p_sample_args<'a> {
     /// T[B]: the mass that top-p keeps; <= 0 keeps the best token, >= 1 all.
     top_p: Option<&'a tk_tensor>,
     /// ? f32[B,V] noise for TK_POST_SAMPLE_Q, by place in the row's list; i64[r,2] (seed, offset) of each row for
-    /// TK_POST_SAMPLE_MULTINOMIAL, where the last line serves the rows beyond.
+    /// TK_POST_SAMPLE_MULTINOMIAL, where the last line serves the rows beyond. Rows of one line share their noise, and so do offsets
+    /// from 4n + 1 to 4n + 4: the next token of a row takes one 4 higher, or 8 where V is above 638976.
     q: Option<&'a tk_tensor>,
     /// ? T[B]: the least probability, relative to the largest; <= 0 keeps all, >= 1 the best token.
     min_ps: Option<&'a tk_tensor>,
@@ -63,7 +65,8 @@ pub struct tk_top_k_top_p_sample_args<'a> {
     logits_idx: Option<&'a tk_tensor>,
     /// ? f32[B,V]: their probabilities, then 0.
     logits_sort_masked: Option<&'a tk_tensor>,
-    /// ? i64[2]: the (seed, offset) of the batch; it is not advanced.
+    /// ? i64[2]: the (seed, offset) of the batch. It is not advanced: the next call takes an offset 12 higher, or 4 * ceil(B V / 638976)
+    /// where that is more.
     generator: Option<&'a tk_tensor>,
 }
 

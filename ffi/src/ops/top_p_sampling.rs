@@ -18,7 +18,7 @@ pub struct tk_top_p_sampling_args<'a> {
     struct_size: usize,
     /// f32[B,V]
     probs: Option<&'a tk_tensor>,
-    /// f32[B] in [0,1)
+    /// f32[B] in [0,1): what lies outside counts as the nearer end, a NaN as 0.
     random: Option<&'a tk_tensor>,
     /// ? i32[B,P]; both or neither
     prompt_tokens: Option<&'a tk_tensor>,
