@@ -128,13 +128,17 @@ impl<T: Element> Sample<'_, T> {
         if !(min_p > 0.0 && top >= 0.0) {
             return n;
         }
-        let reach = values[..n].partition_point(|&pr| pr >= top * min_p);
-        // A probability of -inf is none, also where 0 is enough.
-        let is_one = |&index: &i32| {
-            let x: f32 = self.row[index as usize].as_();
-            is_logits || x > f32::NEG_INFINITY
+        // A probability of -inf is none, also where 0 is enough; behind negative ones its 0 would be a second rise.
+        let reaches = |j: usize| {
+            let x: f32 = self.row[indices[j] as usize].as_();
+            values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
         };
-        indices[..reach].iter().rposition(is_one).map_or(0, |last| last + 1)
+        let (mut low, mut high) = (0, n);
+        while low < high {
+            let middle = (low + high) / 2;
+            if reaches(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     /// Min-p after a nucleus that is no list.

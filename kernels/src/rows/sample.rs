@@ -207,8 +207,8 @@ impl<'a, T: Element> Sample<'a, T> {
         Choice { token, status }
     }
 
-    /// The choice of logits without top-k where it does not hang on the sum of the row, and no list is asked for: the sum is a pass
-    /// of its own. Else what was found out about the nucleus.
+    /// The choice of logits where it does not hang on the sum of the row, which is a pass of its own, or on the ranks of top-k that
+    /// were not listed, and no list is asked for. Else what was found out about the nucleus.
     #[inline(always)]
     fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &mut Found) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;

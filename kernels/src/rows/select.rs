@@ -188,8 +188,9 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
 /// Of the first n of a list, which are in index order, the k best, sorted, or all. Returns how many.
 #[inline(always)]
 pub fn first_sorted<S: Simd>(s: S, list: &mut List<'_>, mut n: usize, k: usize) -> usize {
-    // A few more to sort are less work than a cut.
-    if n.next_power_of_two() > k.next_power_of_two().max(256) {
+    // A few more to sort are less work than a cut, where there is room for their keys.
+    let few = k.next_power_of_two().max(256).min(list.values.len() / 2);
+    if n.next_power_of_two() > few {
         list.cut(s, n, k);
         n = k;
     }

@@ -121,7 +121,7 @@ fn sort_range<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Ran
             let (values, sorted) = values.split_at_mut(values.len() - m);
             let (indices, keys) = indices.split_at_mut(indices.len() - m);
             let (values, indices) = (&mut values[range.clone()], &mut indices[range]);
-            keys.fill(i32::MAX);
+            keys[n.next_multiple_of(16)..].fill(i32::MAX);
             vectors(
                 n,
                 #[inline(always)]
@@ -146,6 +146,7 @@ fn sort_range<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Ran
             for key in &mut keys[..n] {
                 *key = indices[scale.place(*key)];
             }
+            // By vectors: a copy of a slice is a call.
             vectors(
                 n,
                 #[inline(always)]

@@ -29,6 +29,34 @@ fn drawn_below_zero() {
     }
 }
 
+/// Min-p among probabilities below 0, where 0 is enough or the product underflows: what is -inf or NaN counts as 0, behind them, and is
+/// not kept.
+#[test]
+fn least_probability_of_nothing() {
+    const LOW: f32 = f32::NEG_INFINITY;
+    let rows: [&[f32]; 4] = [
+        &[0.0, -0.1, LOW, LOW],
+        &[1e-30, -0.1, LOW, LOW, LOW, LOW],
+        &[0.5, -0.1, LOW, LOW, LOW, LOW],
+        &[1e-30, 0.0, -0.1, -0.2, LOW, LOW, LOW, LOW, LOW, LOW, f32::NAN],
+    ];
+    let q = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+    for row in rows {
+        for (k, p) in [(row.len(), 1.0), (row.len(), 0.9), (0, 0.9), (0, 1.0)] {
+            for min_p in [0.5, 1e-38, 1e-45] {
+                for noise in [Noise::None, Noise::Given { q: &q, eps: 0.0 }] {
+                    let stages = Stages { k, p, min_p, is_logits: false };
+                    let expected = defined(row, &stages, &noise, 1, 0);
+                    for level in levels() {
+                        let found = found(|row| level.run(row), row, stages, noise, [true; 2], usize::MAX);
+                        assert!(found == expected, "{level:?} {row:?} {stages:?} {noise:?}: {found:?} is not {expected:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Survivors that no list takes, and a filtered row without a list.
 #[test]
 fn many_survivors() {

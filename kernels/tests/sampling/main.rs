@@ -68,6 +68,24 @@ fn top_k_of_every_k() {
     }
 }
 
+/// The least room that a list needs, and more candidates than that sorts.
+#[test]
+fn top_k_in_the_least_room() {
+    for (v, k) in [(140, 65), (140, 70), (250, 100), (300, 128), (300, 16), (2000, 1)] {
+        let row: Vec<f32> = (0..v).map(|i| (i % 3) as f32).collect();
+        let room = (2 * usize::next_power_of_two(k)).max(32).max((k + 72).next_power_of_two());
+        let (mut maxima, mut values, mut indices) = (vec![0.0; maxima_len(v, 64)], vec![0.0; room], vec![0; room]);
+        let mut order: Vec<usize> = (0..v).collect();
+        order.sort_by_key(|i| 2 - i % 3);
+        for level in levels() {
+            let list = List { values: &mut values, indices: &mut indices };
+            level.run(TopK::<f32, 64> { row: &row, k, maxima: &mut maxima, list });
+            let found: Vec<usize> = indices[..k].iter().map(|&i| i as usize).collect();
+            assert_eq!(found, order[..k], "{level:?} v={v} k={k} room={room}");
+        }
+    }
+}
+
 #[test]
 fn first_maximum() {
     let mut random = Random(14);
