@@ -31,7 +31,7 @@ pub(crate) unsafe fn split<'m, H>(memory: *mut c_void, bytes: usize, needed: usi
         return Err(Error::new(Status::Workspace, "memory", "an alignment of 64", "a misaligned address"));
     }
     let all = bytes.min(isize::MAX as usize);
-    // SAFETY: the rest begins inside the `needed` bytes, or at their end.
+    // SAFETY: the bytes are the library's, as promised, and at least `needed`, so the rest begins inside them or at their end.
     let rest = unsafe { core::slice::from_raw_parts_mut(memory.cast::<u8>().add(head::<H>()), all - head::<H>()) };
     Ok((memory.cast(), rest))
 }

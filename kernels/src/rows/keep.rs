@@ -67,8 +67,7 @@ impl<T: Element> Sample<'_, T> {
     pub(super) fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, mut first: First) -> Kept {
         let Stages { k, p, is_logits, .. } = self.stages;
         let Workspace { list, maxima } = &mut self.work;
-        let least = first.bound::<S, T, BLOCK>(s, self.row, k, maxima, list);
-        first.list::<S, T, BLOCK>(s, self.row, (k, least), maxima, list);
+        first.largest::<S, T, BLOCK>(s, self.row, k, maxima, list);
         softmax_of_list(s, &mut list.values[..k], is_logits);
         let n = if p < 1.0 { cut(&list.values[..k], p) } else { k };
         Kept::List(self.min_p_of_list(n))

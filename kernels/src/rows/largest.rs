@@ -42,8 +42,7 @@ pub(super) fn largest<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
 ) {
     let (mut first, _) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false);
-    let least = first.bound::<S, T, BLOCK>(s, row, k, maxima, list);
-    first.list::<S, T, BLOCK>(s, row, (k, least), maxima, list);
+    first.largest::<S, T, BLOCK>(s, row, k, maxima, list);
 }
 
 /// Whether wide blocks are enough.
@@ -95,6 +94,23 @@ impl First {
             First::Blocks if k <= row.len() / (2 * BLOCK) => self,
             _ => First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false).0,
         }
+    }
+
+    /// Makes a list of the k largest and perhaps some that come next. Candidates need no bound for that.
+    #[inline(always)]
+    pub fn largest<S: Simd, T: Element, const BLOCK: usize>(
+        &mut self,
+        s: S,
+        row: &[T],
+        k: usize,
+        maxima: &mut [f32],
+        list: &mut List<'_>,
+    ) {
+        let least = match self {
+            First::Candidates(_) => f32::NEG_INFINITY,
+            _ => self.bound::<S, T, BLOCK>(s, row, k, maxima, list),
+        };
+        self.list::<S, T, BLOCK>(s, row, (k, least), maxima, list);
     }
 
     /// A value that at least k elements reach, and not many more.
