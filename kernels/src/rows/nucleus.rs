@@ -93,15 +93,22 @@ pub struct Front {
     pub most: usize,
 }
 
-fn sum(e: &[f32]) -> f64 {
-    e.iter().map(|&e| f64::from(e)).sum()
+#[inline(always)]
+fn sum<S: Simd>(s: S, e: &[f32]) -> f64 {
+    row_sum(
+        s,
+        e.len(),
+        #[inline(always)]
+        |span| span.load(s, e, 0.0),
+    )
 }
 
 impl Front {
     /// Of a sorted list that begins with the largest element, `e` being `exp(x - max)` of its values; what is not in it has a sum
     /// between these bounds. `None` if the list may be too short.
-    fn new(e: &[f32], [low, high]: [f64; 2], p: f32) -> Option<Front> {
-        let sum = sum(e);
+    #[inline(always)]
+    pub fn new<S: Simd>(s: S, e: &[f32], [low, high]: [f64; 2], p: f32) -> Option<Front> {
+        let sum = sum(s, e);
         // One part in 10^4 is more than all roundings.
         let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
         let mut before = 0.0;
@@ -116,6 +123,11 @@ impl Front {
             before += f64::from(e);
         }
         (before > most).then_some(Front { least: certain, most: e.len() })
+    }
+
+    /// Of these, only so many.
+    pub fn within(self, least: usize, most: usize) -> Front {
+        Front { least: self.least.min(least), most: self.most.min(most) }
     }
 }
 
@@ -144,7 +156,7 @@ impl<T: Element> Row<'_, T> {
             Some(whole) => whole.rest(s, values),
             None => [0.0, rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max)],
         };
-        Front::new(e, outside, p)
+        Front::new(s, e, outside, p)
     }
 
     /// From all that is near the maximum, and an estimate of what is not.
@@ -160,7 +172,7 @@ impl<T: Element> Row<'_, T> {
                 return None;
             }
             let (values, e) = list.weigh(s, n, &Weights::Shifted { max });
-            let (outside, listed) = (whole.rest(s, values), sum(e));
+            let (outside, listed) = (whole.rest(s, values), sum(s, e));
             // What p takes, and a little more, of what is listed.
             let part = f64::from(p) * (listed + outside[1]) / listed * 1.001;
             if part > 1.0 {
@@ -169,8 +181,8 @@ impl<T: Element> Row<'_, T> {
             let kept = list.keep_weight(s, n, part as f32);
             list.sort(s, kept);
             let (_, e) = list.weigh(s, kept, &Weights::Shifted { max });
-            let beyond = listed - sum(e);
-            if let Some(front) = Front::new(e, outside.map(|rest| rest + beyond), p) {
+            let beyond = listed - sum(s, e);
+            if let Some(front) = Front::new(s, e, outside.map(|rest| rest + beyond), p) {
                 return Some(front);
             }
         }

@@ -2,8 +2,6 @@
 
 use crate::answer::{KINDS, defined, found, row, to_bits};
 use crate::common::{Random, levels, rounds};
-use half::bf16;
-use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
 use tilekern_kernels::rows::{Noise, Stages};
@@ -243,64 +241,5 @@ fn misleading_samples() {
                 assert!(found == expected, "{level:?} v={v} kind={kind}");
             }
         }
-    }
-}
-
-/// Noises that let any rank of top-k win, or tie with another: those behind the ranks that are listed first too.
-#[test]
-fn winners_of_every_rank() {
-    let mut random = Random(17);
-    for v in [1500, 20_011] {
-        for kind in [0, 1, 2, 6, 10] {
-            let x = row(&mut random, kind, v);
-            let short: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
-            for k in [1, 32, 33, 50, 200, 1024] {
-                for _ in 0..rounds(8) {
-                    let (rank, other) = (random.below(k), random.below(k));
-                    rank_wins(&x, k, rank, other, random.below(3));
-                    rank_wins(&short, k, rank, other, random.below(3));
-                }
-            }
-        }
-    }
-}
-
-/// Rows of 16-bit numbers with fewer blocks above 0 than ranks that are listed first, all in the front of the row.
-#[test]
-fn few_above_zero() {
-    let mut random = Random(18);
-    for (above, k) in [(25, 50), (31, 40), (31, 62), (31, 33)] {
-        for _ in 0..rounds(8) {
-            let mut row: Vec<bf16> = (0..33_000).map(|_| bf16::from_f32(-1.0 - random.unit().abs())).collect();
-            for block in 0..above {
-                // Two of each wide block.
-                row[128 * block + random.below(64)] = bf16::from_f32(1.0 + random.unit().abs());
-                row[128 * block + 64 + random.below(64)] = bf16::from_f32(1.0 + random.unit().abs());
-            }
-            // Two more that are not in the front, and the best.
-            (row[20_000], row[30_000]) = (bf16::from_f32(2.5), bf16::from_f32(2.0));
-            for rank in [0, 1, 32, k - 1] {
-                rank_wins(&row, k, rank, random.below(k), 0);
-            }
-        }
-    }
-}
-
-/// Compares where the noise gives a rank the best score, and another one the same, or one a few units in the last place away, or nothing.
-fn rank_wins<T: Element>(row: &[T], k: usize, rank: usize, other: usize, tie: usize) {
-    let stages = Stages { k, p: 1.0, min_p: 0.0, is_logits: true };
-    let (mut order, mut pr) = (vec![0; row.len()], vec![0.0; row.len()]);
-    reference::survivors(row, &stages, &mut order, &mut pr);
-    let mut q = vec![3.0f32; row.len()];
-    (q[rank], q[other]) = match tie {
-        0 => (pr[rank] * 1e-3, 1.0),
-        1 => (pr[rank] * 1e-3, pr[other] * 1e-3),
-        _ => (pr[rank] * 1e-3, (pr[other] * 1e-3).next_down()),
-    };
-    let noise = Noise::Given { q: &q, eps: 1e-12 };
-    let expected = defined(row, &stages, &noise, 1, 0);
-    for level in levels() {
-        let found = found(|row| level.run(row), row, stages, noise, [false; 2], usize::MAX);
-        assert_eq!(found.choice, expected.choice, "{level:?} v={} k={k} rank={rank} other={other} tie={tie}", row.len());
     }
 }
