@@ -8,8 +8,9 @@ use crate::element::Element;
 use crate::math::constants::{LOG2_E, ROUND};
 use crate::simd::Simd;
 
-/// How much an estimate can be below what it estimates, and above it.
-const LOW: f64 = 1.0 / 1.006;
+/// How much an estimate can be below what it estimates.
+pub const LOW: f64 = 1.0 / 1.006;
+/// And above it.
 const HIGH: f64 = 1.0862 * 1.006;
 /// More than what the additions of an estimate can lose: 2^14 in each lane of the longest row, half an ulp each.
 const LOST: f64 = 1.2e-3;

@@ -1,13 +1,13 @@
 //! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
-//! 1. The 64 largest, and a bound on what all others have together: block maxima again.
+//! 1. The 32 largest, or 64, and a bound on what all others have together: block maxima again.
 //! 2. For a choice: everything within 8 to 12 of the maximum, and an estimate of what is below. Either leaves a few entries open;
 //!    where the choice is none of them, that is all.
 //! 3. The exact sum, which tells the cut of a list that was found; else of the same lists, and of all above a value that so little
 //!    lies below that p must be reached. Of such a list no more is sorted than what can be kept.
 //! 4. A row too flat for a list: see [`super::window`].
 
-use super::estimate::Whole;
+use super::estimate::{Estimate, LOW, Whole};
 use super::mass::{End, clamp, cut};
 use super::row_sum;
 use super::select::{List, gather, top_k};
@@ -16,11 +16,10 @@ use super::survivors::Above;
 use super::vectors;
 use super::window::{Question, flat_cut};
 use crate::element::Element;
-use crate::math::exp_or_zero;
 use crate::simd::Simd;
 
-/// How many are looked at first.
-const FIRST: usize = 64;
+/// How many are looked at first, and then.
+const FIRST: [usize; 2] = [32, 64];
 
 /// Distances from the maximum, in nats, within which a nucleus is looked for next.
 const NEAR: [f32; 4] = [8.0, 9.0, 10.0, 12.0];
@@ -66,8 +65,9 @@ fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
 /// More than what all elements that are at most `bound` and outside a list have together, as multiples of the largest; `block` is the
 /// size of the blocks.
 #[inline(never)]
-fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f64 {
-    s.vectorize(
+fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> Option<f64> {
+    let estimate = Estimate::new(max)?;
+    let sum = s.vectorize(
         #[inline(always)]
         || {
             let mut sum = s.splat(0.0);
@@ -76,12 +76,13 @@ fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> f6
                 #[inline(always)]
                 |span| {
                     let top = s.min(span.load(s, maxima, f32::NEG_INFINITY), s.splat(bound));
-                    sum = s.add(sum, exp_or_zero(s, s.sub(top, s.splat(max))));
+                    sum = s.add(sum, estimate.of(s, top));
                 },
             );
-            f64::from(s.reduce_add(sum)) * block as f64 * 1.001
+            s.reduce_add(sum)
         },
-    )
+    );
+    Some(f64::from(sum) * block as f64 / LOW)
 }
 
 /// What is known of a nucleus before the sum of its row is. The list is sorted.
@@ -144,19 +145,26 @@ pub struct Row<'a, T> {
 }
 
 impl<T: Element> Row<'_, T> {
-    /// From the 64 largest, and block maxima or an estimate for what is outside: enough where few hold most.
+    /// From the few largest, and block maxima or an estimate for what is outside: enough where few hold most.
     #[inline(always)]
     pub fn first_front<S: Simd, const BLOCK: usize>(&self, s: S, whole: Option<Whole>, list: &mut List<'_>) -> Option<Front> {
         let Row { row, p, max, maxima } = *self;
-        let k = row.len().min(FIRST);
-        top_k::<S, T, BLOCK>(s, row, k, maxima, list);
-        let (values, e) = list.weigh(s, k, &Weights::Shifted { max });
-        let outside = match whole {
-            _ if k == row.len() => [0.0; 2],
-            Some(whole) => whole.rest(s, values),
-            None => [0.0, rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max)],
-        };
-        Front::new(s, e, outside, p)
+        for k in FIRST.map(|k| k.min(row.len())) {
+            top_k::<S, T, BLOCK>(s, row, k, maxima, list);
+            let (values, e) = list.weigh(s, k, &Weights::Shifted { max });
+            let outside = match whole {
+                _ if k == row.len() => [0.0; 2],
+                Some(whole) => whole.rest(s, values),
+                None => [0.0, rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max)?],
+            };
+            let front = Front::new(s, e, outside, p);
+            // As many again have at most this.
+            let more = sum(s, e) + k as f64 * f64::from(e[k - 1]);
+            if front.is_some() || k == row.len() || more < f64::from(p) * (more + 0.5 * outside[1]) {
+                return front;
+            }
+        }
+        None
     }
 
     /// From all that is near the maximum, and an estimate of what is not.
@@ -207,7 +215,7 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
         return Nucleus::List(cut(e, p));
     }
     if !is_logits {
-        let k = row.len().min(FIRST);
+        let k = row.len().min(FIRST[1]);
         top_k::<S, T, BLOCK>(s, row, k, maxima, list);
         weights.apply(s, &mut list.values[..k]);
         let n = cut(&list.values[..k], p);

@@ -48,7 +48,7 @@ fn few_above_zero() {
     }
 }
 
-/// Top-p and min-p behind top-k that end at any rank, or a unit in the last place beside it, and noises that let that rank or a
+/// Top-p and min-p, behind top-k and without, that end at any rank, or a unit in the last place beside it, and noises that let that rank or a
 /// neighbour of it win.
 #[test]
 fn ends_at_every_rank() {
@@ -56,18 +56,19 @@ fn ends_at_every_rank() {
     for v in [300, 1500, 20_011] {
         for kind in [0, 2, 3, 10] {
             let x = row(&mut random, kind, v);
-            for k in [2, 33, 50, 200] {
+            for k in [0, 2, 33, 50, 200] {
+                let ranks = if k == 0 { 100 } else { k };
                 let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
                 reference::survivors(&x, &top_k(k), &mut order, &mut pr);
                 for _ in 0..rounds(8) {
-                    let last = random.below(k);
+                    let last = random.below(ranks);
                     let mass: f64 = pr[..last].iter().copied().map(f64::from).sum();
                     let beside = |x: f32, random: &mut Random| [x.next_down(), x, x.next_up()][random.below(3)];
                     let (p, min_p) = (beside(mass as f32, &mut random), beside(pr[last] / pr[0], &mut random));
                     for (p, min_p) in [(p, 0.0), (1.0, min_p), (p, min_p), (0.9, min_p), (p, 0.05), (1.0, 1e-25)] {
                         let stages = Stages { p, min_p, ..top_k(k) };
-                        for rank in [last.saturating_sub(1), last, k.min(last + 2) - 1] {
-                            rank_wins(&x, stages, rank, random.below(k), random.below(3));
+                        for rank in [last.saturating_sub(1), last, ranks.min(last + 2) - 1] {
+                            rank_wins(&x, stages, rank, random.below(ranks), random.below(3));
                         }
                     }
                 }
@@ -80,8 +81,8 @@ fn top_k(k: usize) -> Stages {
     Stages { k, p: 1.0, min_p: 0.0, is_logits: true }
 }
 
-/// Compares where drawn noise chooses, and where given noise gives a rank of top-k the best score and another one the same, or one a few units in the
-/// last place away, or nothing.
+/// Compares where drawn noise chooses, and where given noise gives a rank the best score and another one the same, or one a few units
+/// in the last place away, or nothing.
 fn rank_wins<T: Element>(row: &[T], stages: Stages, rank: usize, other: usize, tie: usize) {
     let (mut order, mut pr) = (vec![0; row.len()], vec![0.0; row.len()]);
     reference::survivors(row, &top_k(stages.k), &mut order, &mut pr);
