@@ -77,6 +77,7 @@ fn bench(c: &mut Criterion) {
         match level.isa() {
             Isa::Avx512 | Isa::Avx512Vnni => {
                 tiled::<4, 4, 256>(c, level, &shapes);
+                tiled::<4, 4, 384>(c, level, &shapes);
                 tiled::<4, 4, 512>(c, level, &shapes);
                 tiled::<6, 2, 512>(c, level, &shapes);
                 tiled::<6, 4, 256>(c, level, &shapes);

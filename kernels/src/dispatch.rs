@@ -236,6 +236,8 @@ pub(crate) use compiled_here;
 
 /// Set once the other bits are known.
 const DETECTED: u32 = 1 << 31;
+/// Set where the first data cache is known to be smaller than 48 KiB.
+const SMALL_FIRST_CACHE: u32 = 1 << 30;
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
@@ -248,6 +250,30 @@ fn available() -> u32 {
     let found = DETECTED | Isa::Portable.bit() | detect();
     AVAILABLE.store(found, Ordering::Relaxed);
     found
+}
+
+/// Whether a slice of 32 KiB of weights is too much for the first cache.
+pub(crate) fn has_small_first_cache() -> bool {
+    available() & SMALL_FIRST_CACHE != 0
+}
+
+/// Bytes of the first data cache, 0 where the processor does not tell. Intel and AMD tell the same in different places.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+fn first_cache() -> u32 {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    const TOPOLOGY: u32 = 22;
+    let amd = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx >> TOPOLOGY & 1 == 1;
+    let cache = match amd {
+        true => __cpuid_count(0x8000_001D, 0),
+        false if __cpuid(0).eax >= 4 => __cpuid_count(4, 0),
+        false => return 0,
+    };
+    const DATA: u32 = 1;
+    if cache.eax & 31 != DATA {
+        return 0;
+    }
+    let (ways, parts, line) = ((cache.ebx >> 22) + 1, (cache.ebx >> 12 & 1023) + 1, (cache.ebx & 4095) + 1);
+    (cache.ecx.saturating_add(1)).saturating_mul(ways * parts).saturating_mul(line)
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
@@ -278,10 +304,10 @@ fn detect() -> u32 {
     let tiles = vnni && has(seven.edx, &[24, 25]) && has(enabled, &[17, 18]) && crate::simd::permitted();
     // A build of the tests for tests/amx/emulator.c takes the unit for present.
     let amx = tiles || vnni && cfg!(amx_emulated);
+    let small = if (1..48 << 10).contains(&first_cache()) { SMALL_FIRST_CACHE } else { 0 };
     [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni), (amx, Isa::Avx512Amx)]
         .into_iter()
-        .map(|(has, isa)| if has { isa.bit() } else { 0 })
-        .sum()
+        .fold(small, |found, (has, isa)| if has { found | isa.bit() } else { found })
 }
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]

@@ -79,6 +79,9 @@ fn the_default_tile_gives_the_exact_sums() {
     for level in levels() {
         let out = case.run(level, |call| level.run(call));
         assert!(out == case.expected, "{level:?}");
+        // The defaults of processors with other caches.
+        case.check::<4, 4, 384>(level);
+        case.check::<4, 4, 512>(level);
     }
 }
 

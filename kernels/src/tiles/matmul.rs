@@ -10,7 +10,7 @@
 
 use super::rows::PackedRows;
 use super::{gemv::gemv, int8::tile, unit::suits_unit};
-use crate::dispatch::{Isa, Kernel, compiled_here};
+use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
 use crate::pack::Panels;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -97,8 +97,10 @@ impl Kernel for Matmul<'_> {
             _ => {}
         }
         match S::ISA {
-            // Few rows: reading counts, and the tile that leaves fewer of them idle.
+            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: the slices that are as long as the first
+            // cache allows.
             Isa::Avx512Vnni | Isa::Avx512Amx => match rows {
+                33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
