@@ -273,7 +273,7 @@ fn first_cache() -> u32 {
         return 0;
     }
     let (ways, parts, line) = ((cache.ebx >> 22) + 1, (cache.ebx >> 12 & 1023) + 1, (cache.ebx & 4095) + 1);
-    (cache.ecx.saturating_add(1)).saturating_mul(ways * parts).saturating_mul(line)
+    cache.ecx.saturating_add(1).saturating_mul(ways * parts).saturating_mul(line)
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]

@@ -4,6 +4,7 @@
 use super::blocks::count;
 use super::keep::Kept;
 use super::largest::First;
+use super::min_p::TINY;
 use super::nucleus::Front;
 use super::race::{certain_race_of_first, forgives_division};
 use super::sample::{Sample, Stages, Workspace};
@@ -18,8 +19,6 @@ pub(super) fn leaders(k: usize) -> usize {
 
 /// Where logits are closer together the other ranks win too often.
 const FLAT: f32 = 2.0;
-/// Below this, roundings of a smallest number take part in min-p.
-const TINY: f32 = 1e-20;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
 

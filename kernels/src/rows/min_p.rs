@@ -6,11 +6,14 @@ use super::softmax::Weights;
 use crate::element::Element;
 use crate::simd::Simd;
 
+/// Below this, what is too small for an `f32` takes part in the comparison.
+pub const TINY: f32 = 1e-20;
+
 /// Two values close to where min-p cuts, the former surely not above it, the latter not below: what lies between them hangs on the
 /// sum of the row.
 #[inline(always)]
 pub fn surroundings(min_p: f32, max: f32) -> Option<(f32, f32)> {
-    if min_p < 1e-20 {
+    if min_p < TINY {
         return None;
     }
     let bound = f64::from(max) + libm::log(f64::from(min_p));

@@ -158,10 +158,13 @@ impl<T: Element> Row<'_, T> {
                 None => [0.0, rest(s, &maxima[..row.len().div_ceil(BLOCK)], BLOCK, values[k - 1], max)?],
             };
             let front = Front::new(s, e, outside, p);
-            // As many again have at most this.
-            let more = sum(s, e) + k as f64 * f64::from(e[k - 1]);
-            if front.is_some() || k == row.len() || more < f64::from(p) * (more + 0.5 * outside[1]) {
+            if front.is_some() || k == row.len() {
                 return front;
+            }
+            // With as many again the list has at most this.
+            let more = sum(s, e) + k as f64 * f64::from(e[k - 1]);
+            if more < f64::from(p) * (more + 0.5 * outside[1]) {
+                return None;
             }
         }
         None

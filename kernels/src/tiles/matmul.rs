@@ -61,7 +61,7 @@ pub(super) const PARKED: usize = 512;
 /// So many rows read their weights but once: what the registers have sums for.
 const FEW: usize = 6;
 
-/// Bytes of a first cache, at least: two slices of weights that are larger together do not both lie there.
+/// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
 const FIRST_CACHE: usize = 48 << 10;
 
 /// Vectors of weights that are widened at once, 128 bytes each.
@@ -97,8 +97,7 @@ impl Kernel for Matmul<'_> {
             _ => {}
         }
         match S::ISA {
-            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: the slices that are as long as the first
-            // cache allows.
+            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows.
             Isa::Avx512Vnni | Isa::Avx512Amx => match rows {
                 33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
