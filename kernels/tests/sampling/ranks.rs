@@ -53,14 +53,14 @@ fn few_above_zero() {
 #[test]
 fn ends_at_every_rank() {
     let mut random = Random(19);
-    for v in [300, 1500, 20_011] {
-        for kind in [0, 2, 3, 10] {
+    for v in [300, 5003] {
+        for kind in [0, 3, 10] {
             let x = row(&mut random, kind, v);
             for k in [0, 2, 33, 50, 200] {
                 let ranks = if k == 0 { 100 } else { k };
                 let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
                 reference::survivors(&x, &top_k(k), &mut order, &mut pr);
-                for _ in 0..rounds(8) {
+                for _ in 0..rounds(4) {
                     let last = random.below(ranks);
                     let mass: f64 = pr[..last].iter().copied().map(f64::from).sum();
                     let beside = |x: f32, random: &mut Random| [x.next_down(), x, x.next_up()][random.below(3)];
