@@ -5,7 +5,8 @@
 //! where among equals the cut lies follows from their mass. Most elements are spared the digits: for k all below a bound that k elements
 //! reach, for p all below a value so low that they must be dropped, whose masses are summed 16 at a time.
 
-use super::blocks::{BLOCK, block_maxima, bound, maxima_len};
+use super::blocks::{BLOCK, block_maxima, maxima_len};
+use super::bound::bound;
 use super::key::{ascending_to_value, value_to_ascending};
 use super::mass::{ONE, Total, mass};
 use super::{row_sum, vectors};

@@ -46,6 +46,33 @@ pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     (n, from)
 }
 
+/// The indices of all elements that reach `bound`, where they are in no more than `most` blocks and the list has room; returns how
+/// many. Its values are lost.
+#[inline(always)]
+pub fn find_few<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &[f32],
+    bound: f32,
+    list: &mut List<'_>,
+    most: usize,
+) -> Option<usize> {
+    let maxima = &maxima[..row.len().div_ceil(BLOCK)];
+    let hits = bytemuck::cast_slice_mut::<f32, i32>(list.values);
+    debug_assert!(hits.len() > most + 16);
+    let (mut found, mut from) = (0, 0);
+    while from < maxima.len() {
+        let next = maxima.len().min(from + (hits.len() - most - 16));
+        found += locate(s, &maxima[from..next], bound, from, &mut hits[found..]);
+        if found > most {
+            return None;
+        }
+        from = next;
+    }
+    let (seen, listed) = look_through::<S, T, BLOCK>(s, row, bound, &hits[..found], list.indices);
+    (seen == found).then_some(listed)
+}
+
 /// Writes the numbers, from `from` on, of the maxima that reach `bound`; returns how many they are. There is room for all and 16.
 #[inline(never)]
 fn locate<S: Simd>(s: S, maxima: &[f32], bound: f32, from: usize, hits: &mut [i32]) -> usize {

@@ -3,11 +3,11 @@
 //! Where k is a hundredth of the row most blocks have an element of it, and to find the blocks first saves nothing. A guess that
 //! lets through too few, or more than the list takes, is given up.
 
-use super::blocks::threshold;
 use super::find::positions;
 use super::first_max::{Summary, holds_nan};
 use super::key::clean;
 use super::select::{List, look_up};
+use super::threshold::threshold;
 use super::{lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;

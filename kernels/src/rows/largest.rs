@@ -1,10 +1,13 @@
 //! The k largest of a row, sorted, by whichever first pass suits k and the row.
 
-use super::blocks::{block_maxima, half_maxima, maxima_len, range};
+use super::blocks::{block_maxima, half_maxima, maxima_len};
+use super::find::find_few;
 use super::first_max::Summary;
 use super::guess::candidates;
 use super::key::ascending_to_value;
-use super::select::{List, first_sorted, top_k_above, top_k_bound};
+use super::lane_best::{SAMPLED, sampled};
+use super::select::{List, first_sorted, look_up, top_k_above, top_k_bound};
+use super::threshold::range;
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -94,6 +97,47 @@ impl First {
             First::Blocks if k <= row.len() / (2 * BLOCK) => self,
             _ => First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false).0,
         }
+    }
+
+    /// About the k-th largest, from a sample of the maxima; `None` where there are no maxima of blocks.
+    #[inline(always)]
+    pub fn guess<S: Simd, T: Element, const BLOCK: usize>(&self, s: S, row: &[T], k: usize, maxima: &[f32]) -> Option<f32> {
+        /// Vectors of maxima that are enough to look at.
+        const ENOUGH: usize = 32;
+        let block = match self {
+            First::Blocks => BLOCK,
+            First::Half => WIDE,
+            First::Small | First::Candidates(_) => return None,
+        };
+        let maxima = maxima[..row.len().div_ceil(block).next_multiple_of(16)].as_chunks().0;
+        // Not so many that a lane keeps too few of the best.
+        let step = maxima.len().div_ceil(ENOUGH).max(k.div_ceil(SAMPLED - SAMPLED / 4));
+        Some(sampled(s, (k / step).max(2), maxima, step).min(f32::MAX))
+    }
+
+    /// Makes a list of all that reach some value, sorted, if these are few and there are maxima of blocks; returns how many.
+    #[inline(always)]
+    pub fn near<S: Simd, T: Element, const BLOCK: usize>(
+        &self,
+        s: S,
+        row: &[T],
+        least: f32,
+        maxima: &[f32],
+        list: &mut List<'_>,
+    ) -> Option<usize> {
+        /// Blocks, and then elements.
+        const FEW: [usize; 2] = [96, 128];
+        let n = match self {
+            First::Blocks => find_few::<S, T, BLOCK>(s, row, maxima, least, list, FEW[0])?,
+            First::Half if least > 0.0 => find_few::<S, T, WIDE>(s, row, maxima, least, list, FEW[0])?,
+            _ => return None,
+        };
+        if n > FEW[1] {
+            return None;
+        }
+        look_up(s, row, &list.indices[..n], &mut list.values[..n]);
+        list.sort(s, n);
+        Some(n)
     }
 
     /// Makes a list of the k largest and perhaps some that come next. Candidates need no bound for that.

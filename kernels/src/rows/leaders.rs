@@ -1,14 +1,15 @@
 //! The choice of top-k by its first ranks: a list of these is short, and the noises of the other ranks mostly show that none of them
 //! wins. Where top-p or min-p end it before that, or hardly beyond, the others are not even asked.
 
-use super::blocks::count;
 use super::keep::Kept;
 use super::largest::First;
-use super::min_p::TINY;
+use super::min_p::{TINY, surroundings};
 use super::nucleus::Front;
 use super::race::{certain_race_of_first, forgives_division};
 use super::sample::{Sample, Stages, Workspace};
+use super::select::List;
 use super::softmax::Weights;
+use super::threshold::count;
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -19,8 +20,43 @@ pub(super) fn leaders(k: usize) -> usize {
 
 /// Where logits are closer together the other ranks win too often.
 const FLAT: f32 = 2.0;
+/// So many leaders are listed down to a guess of the last of them; where there are more, or fewer than this come, down to a bound.
+const GUESSED: usize = 64;
+const FEWEST: usize = 12;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
+
+/// Lists the leaders, or about as many; `None` where others win too often.
+#[inline(always)]
+fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    k: usize,
+    max: f32,
+    first: &mut First,
+    maxima: &mut [f32],
+    list: &mut List<'_>,
+) -> Option<usize> {
+    let listed = leaders(k);
+    let flat = |least: f32| listed < k && max - least < FLAT;
+    if listed <= GUESSED
+        && let Some(guess) = first.guess::<S, T, BLOCK>(s, row, listed, maxima)
+    {
+        if flat(guess) {
+            return None;
+        }
+        if let Some(n) = first.near::<S, T, BLOCK>(s, row, guess, maxima, list)
+            && n >= k.min(FEWEST)
+        {
+            return Some(n);
+        }
+    }
+    let least = first.bound::<S, T, BLOCK>(s, row, listed, maxima, list);
+    if flat(least) {
+        return None;
+    }
+    Some(first.list::<S, T, BLOCK>(s, row, (listed, least), maxima, list))
+}
 
 impl<T: Element> Sample<'_, T> {
     /// Whether the choice may be found so.
@@ -36,23 +72,33 @@ impl<T: Element> Sample<'_, T> {
     #[inline(always)]
     pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, first: &mut First) -> Option<usize> {
         let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
-        let listed = leaders(k);
-        let least = first.bound::<S, T, BLOCK>(s, self.row, listed, maxima, list);
-        if listed < k && max - least < FLAT {
-            return None;
+        let sure = if min_p > 0.0 { surroundings(min_p, max).map(|(sure, _)| sure) } else { None };
+        // What does not reach it is out.
+        let stay = sure.and_then(
+            #[inline(always)]
+            |sure| first.near::<S, T, BLOCK>(s, self.row, sure, maxima, list),
+        );
+        let all = stay.is_some();
+        let n = match stay {
+            Some(n) => n,
+            None => list_leaders::<S, T, BLOCK>(s, self.row, k, max, first, maxima, list)?,
         }
-        let n = first.list::<S, T, BLOCK>(s, self.row, (listed, least), maxima, list).min(k);
+        .min(k);
         let weights = &mut list.values[..n];
         Weights::Shifted { max: weights[0] }.apply(s, weights);
         let mut front = Front { least: n, most: k };
         if p < 1.0 {
             let others = (k - n) as f64 * f64::from(weights[n - 1]);
-            front = Front::new(s, weights, [0.0, others], p)?;
+            let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
+            if !ends && !all {
+                return None;
+            }
+            front = part;
         }
         if min_p > 0.0 {
             let [least, most] = [1.0 + SLACK, 1.0 - SLACK].map(|factor| count(s, weights, min_p * factor));
             // Those behind the listed ones may reach it too.
-            front = front.within(least, if most == n { k } else { most });
+            front = front.within(least, if most == n && !all { k } else { most });
         }
         let place = certain_race_of_first(s, &weights[..n.min(front.most)], front.most, &self.noise)?;
         (place < front.least).then(|| list.indices[place] as usize)

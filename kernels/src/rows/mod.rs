@@ -37,6 +37,11 @@ pub use first_max::{FirstMax, Summary};
 mod blocks;
 pub use blocks::{BLOCK, maxima_len};
 
+mod lane_best;
+mod threshold;
+
+mod bound;
+
 mod sort;
 
 mod survivors;

@@ -108,7 +108,14 @@ impl Front {
     /// Of a sorted list that begins with the largest element, `e` being `exp(x - max)` of its values; what is not in it has a sum
     /// between these bounds. `None` if the list may be too short.
     #[inline(always)]
-    pub fn new<S: Simd>(s: S, e: &[f32], [low, high]: [f64; 2], p: f32) -> Option<Front> {
+    pub fn new<S: Simd>(s: S, e: &[f32], outside: [f64; 2], p: f32) -> Option<Front> {
+        let (front, ends) = Front::in_list(s, e, outside, p);
+        ends.then_some(front)
+    }
+
+    /// The part in the list, and whether that is all.
+    #[inline(always)]
+    pub fn in_list<S: Simd>(s: S, e: &[f32], [low, high]: [f64; 2], p: f32) -> (Front, bool) {
         let sum = sum(s, e);
         // One part in 10^4 is more than all roundings.
         let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
@@ -119,11 +126,11 @@ impl Front {
                 certain = certain.min(j);
             }
             if before > most {
-                return Some(Front { least: certain, most: j });
+                return (Front { least: certain, most: j }, true);
             }
             before += f64::from(e);
         }
-        (before > most).then_some(Front { least: certain, most: e.len() })
+        (Front { least: certain, most: e.len() }, before > most)
     }
 
     /// Of these, only so many.

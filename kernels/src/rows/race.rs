@@ -1,9 +1,9 @@
 //! The choice among probabilities: the first maximum of `pr / noise`, an exponential race.
 
-use super::blocks::count;
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
+use super::threshold::count;
 use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;

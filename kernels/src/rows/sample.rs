@@ -4,7 +4,7 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole, range};
+use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole};
 use super::draw::certain_draw;
 use super::find::find;
 use super::first_max::{Summary, first_max, position};
@@ -18,6 +18,7 @@ use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
+use super::threshold::range;
 use super::window::sample;
 use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;

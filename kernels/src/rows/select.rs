@@ -7,12 +7,14 @@
 //! Candidates go into a list of a fixed size, in index order. When ties fill it, it is cut to the k best, and from then on only larger
 //! elements count: an equal one further on loses by its index.
 
-use super::blocks::{block_maxima, bound, count, maxima_len, threshold};
+use super::blocks::{block_maxima, maxima_len};
+use super::bound::bound;
 use super::find::{find, room};
 use super::first_max::Summary;
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
+use super::threshold::{count, threshold};
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;

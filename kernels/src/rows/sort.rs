@@ -5,8 +5,8 @@
 //! several units; entries within one step then stay in index order, which is wrong only where their values rise. Such a run is
 //! sorted on its own, with smaller steps: mostly of one unit, and always after a few times.
 
-use super::blocks::range;
 use super::key::value_to_ascending;
+use super::threshold::range;
 use super::{Span, lanes, vectors};
 use crate::simd::Simd;
 use core::ops::Range;
@@ -61,7 +61,7 @@ impl Scale {
 
 /// [`value_to_ascending`] of bits, and back.
 #[inline(always)]
-fn order<S: Simd>(s: S, bits: S::I32) -> S::I32 {
+pub(super) fn order<S: Simd>(s: S, bits: S::I32) -> S::I32 {
     let negative = s.gt_i32(s.splat_i32(0), bits);
     s.select_i32(negative, s.xor(bits, s.splat_i32(i32::MAX)), bits)
 }
@@ -220,7 +220,7 @@ fn ordered<S: Simd>(s: S, a: S::I32, b: S::I32, rises: bool) -> (S::I32, S::I32)
 
 /// Sorts the vectors, the first half of which rises and the second falls, or the other way round.
 #[inline(always)]
-fn merge_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) -> [S::I32; N] {
+pub(super) fn merge_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) -> [S::I32; N] {
     let mut distance = N / 2;
     while distance > 0 {
         for i in 0..N {
@@ -238,7 +238,7 @@ fn merge_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) 
 
 /// Sorts up to four vectors.
 #[inline(always)]
-fn sort_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) -> [S::I32; N] {
+pub(super) fn sort_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], rises: bool) -> [S::I32; N] {
     for i in 0..N {
         keys[i] = merge(s, runs(s, keys[i]), if N == 1 { rises } else { i % 2 == 0 });
     }

@@ -5,12 +5,12 @@
 //! mass, an integer sum in any order; what lies in it is sorted. A first window comes from a sample of the row, and whatever it
 //! turns out to be narrows down where the next one has to be.
 
-use super::blocks::{count, range};
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::mass::{End, ONE, Total, bounded, cut, mass, total};
 use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
 use super::survivors::Above;
+use super::threshold::{count, range};
 use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;

@@ -48,12 +48,30 @@ fn few_above_zero() {
     }
 }
 
+/// Infinities, which count for no more than the largest number, behind such numbers.
+#[test]
+fn infinities_behind_their_equals() {
+    let mut random = Random(20);
+    for count in [3, 40, 60] {
+        let mut x = row(&mut random, 0, 20_011);
+        for i in 0..count {
+            (x[100 * i + random.below(36)], x[12_000 + 100 * i]) = (f32::MAX, f32::INFINITY);
+        }
+        for k in [20, 32, 50] {
+            for rank in [0, 2, k - 1] {
+                rank_wins(&x, top_k(k), rank, random.below(k), 0);
+                rank_wins(&x, Stages { min_p: 0.05, ..top_k(k) }, rank, random.below(k), 0);
+            }
+        }
+    }
+}
+
 /// Top-p and min-p, behind top-k and without, that end at any rank, or a unit in the last place beside it, and noises that let that rank or a
 /// neighbour of it win.
 #[test]
 fn ends_at_every_rank() {
     let mut random = Random(19);
-    for v in [300, 5003] {
+    for v in [300, 5003, 9001] {
         for kind in [0, 3, 10] {
             let x = row(&mut random, kind, v);
             for k in [0, 2, 33, 50, 200] {
