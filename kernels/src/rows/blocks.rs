@@ -1,5 +1,4 @@
-//! The maxima of fixed blocks of a row, in one pass, and what they prove: a bound that at least k maxima reach is reached by at least k
-//! elements.
+//! The maxima of fixed blocks of a row, in one pass.
 
 use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
