@@ -46,8 +46,8 @@ pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     (n, from)
 }
 
-/// The indices of all elements that reach `bound`, where they are in no more than `most` blocks and the list has room; returns how
-/// many. Its values are lost.
+/// The indices of all elements that reach `bound`, where they are in no more than `blocks` blocks and no more than `most`; returns how
+/// many. The values of the list are lost.
 #[inline(always)]
 pub fn find_few<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -55,11 +55,17 @@ pub fn find_few<S: Simd, T: Element, const BLOCK: usize>(
     maxima: &[f32],
     bound: f32,
     list: &mut List<'_>,
-    most: usize,
+    [blocks, most]: [usize; 2],
 ) -> Option<usize> {
-    let maxima = &maxima[..row.len().div_ceil(BLOCK)];
-    let hits = bytemuck::cast_slice_mut::<f32, i32>(list.values);
-    debug_assert!(hits.len() > most + 16);
+    let (maxima, hits) = (&maxima[..row.len().div_ceil(BLOCK)], bytemuck::cast_slice_mut(list.values));
+    let found = locate_few(s, maxima, bound, hits, blocks)?;
+    let (seen, listed) = look_through::<S, T, BLOCK>(s, row, bound, &hits[..found], &mut list.indices[..most + room(BLOCK)]);
+    (seen == found && listed <= most).then_some(listed)
+}
+
+/// Writes the numbers of the maxima that reach `bound`, if no more than `most` do; returns how many. There is room for `most` and 17.
+#[inline(always)]
+pub fn locate_few<S: Simd>(s: S, maxima: &[f32], bound: f32, hits: &mut [i32], most: usize) -> Option<usize> {
     let (mut found, mut from) = (0, 0);
     while from < maxima.len() {
         let next = maxima.len().min(from + (hits.len() - most - 16));
@@ -69,8 +75,7 @@ pub fn find_few<S: Simd, T: Element, const BLOCK: usize>(
         }
         from = next;
     }
-    let (seen, listed) = look_through::<S, T, BLOCK>(s, row, bound, &hits[..found], list.indices);
-    (seen == found).then_some(listed)
+    Some(found)
 }
 
 /// Writes the numbers, from `from` on, of the maxima that reach `bound`; returns how many they are. There is room for all and 16.

@@ -128,13 +128,10 @@ impl First {
         /// Blocks, and then elements.
         const FEW: [usize; 2] = [96, 128];
         let n = match self {
-            First::Blocks => find_few::<S, T, BLOCK>(s, row, maxima, least, list, FEW[0])?,
-            First::Half if least > 0.0 => find_few::<S, T, WIDE>(s, row, maxima, least, list, FEW[0])?,
+            First::Blocks => find_few::<S, T, BLOCK>(s, row, maxima, least, list, FEW)?,
+            First::Half if least > 0.0 => find_few::<S, T, WIDE>(s, row, maxima, least, list, FEW)?,
             _ => return None,
         };
-        if n > FEW[1] {
-            return None;
-        }
         look_up(s, row, &list.indices[..n], &mut list.values[..n]);
         list.sort(s, n);
         Some(n)

@@ -47,6 +47,7 @@ mod sort;
 mod survivors;
 
 mod find;
+mod finer;
 
 mod largest;
 mod leaders;

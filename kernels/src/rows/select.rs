@@ -9,7 +9,8 @@
 
 use super::blocks::{block_maxima, maxima_len};
 use super::bound::bound;
-use super::find::{find, room};
+use super::find::{self, find};
+use super::finer::finer_bound;
 use super::first_max::Summary;
 use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
@@ -41,7 +42,13 @@ impl List<'_> {
     /// The same list, for a time.
     #[inline(always)]
     pub fn reborrow(&mut self) -> List<'_> {
-        List { values: self.values, indices: self.indices }
+        self.first(self.values.len())
+    }
+
+    /// The first `n` places, for a time.
+    #[inline(always)]
+    pub fn first(&mut self, n: usize) -> List<'_> {
+        List { values: &mut self.values[..n], indices: &mut self.indices[..n] }
     }
 
     /// Appends the lanes where `m` holds to a list of `n`, which has room for 16; returns its new length.
@@ -170,19 +177,24 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
     let blocks = row.len().div_ceil(BLOCK);
     // Room for more than the bound lets through, and not for all that is equal.
     let room = (2 * k + 2 * BLOCK).next_power_of_two().max(1024).min(list.values.len());
-    let (mut n, mut at) = (0, 0);
-    loop {
-        let mut part = List { values: &mut list.values[..room], indices: &mut list.indices[..room] };
-        (n, at) = gather::<S, T, BLOCK>(s, row, maxima, least, at, &mut part, n);
-        if at == blocks {
-            break;
+    let few = room.min(4 * k + find::room(BLOCK));
+    let (mut n, mut at) = gather::<S, T, BLOCK>(s, row, maxima, least, 0, &mut list.first(few), 0);
+    if at < blocks {
+        let finer = finer_bound::<S, T, BLOCK>(s, row, maxima, (k, least), &mut list.values[n..]);
+        if finer > least {
+            (n, at, least) = (0, 0, finer);
         }
-        least = next_above(list.cut(s, n, k));
-        n = k;
-        // Infinities count for no more than the largest number: those that come later are behind all of the list.
-        if least == f32::INFINITY {
-            break;
+    }
+    while at < blocks {
+        if n + find::room(BLOCK) > room {
+            least = next_above(list.cut(s, n, k));
+            n = k;
+            // Infinities count for no more than the largest number: those that come later are behind all of the list.
+            if least == f32::INFINITY {
+                break;
+            }
         }
+        (n, at) = gather::<S, T, BLOCK>(s, row, maxima, least, at, &mut list.first(room), n);
     }
     first_sorted(s, list, n, k)
 }
@@ -220,7 +232,7 @@ impl<T: Element, const BLOCK: usize> Kernel for TopK<'_, T, BLOCK> {
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> Summary {
         debug_assert!(self.maxima.len() >= maxima_len(self.row.len(), BLOCK));
-        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + room(BLOCK)));
+        debug_assert!(self.list.values.len() >= (2 * self.k.next_power_of_two()).max(32).max(self.k + find::room(BLOCK)));
         let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.maxima, true);
         top_k::<S, T, BLOCK>(s, self.row, self.k, self.maxima, &mut self.list);
         summary

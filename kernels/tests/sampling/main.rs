@@ -52,18 +52,46 @@ fn top_k_of_every_k() {
     for v in [1, 17, 300, 5000] {
         for kind in [0, 1, 2, 3, 4, 6] {
             let row = row(&mut random, kind, v);
-            let mut order: Vec<u32> = (0..v as u32).collect();
-            let x = |i: u32| reference::clean(row[i as usize]);
-            order.sort_by(|&a, &b| x(b).total_cmp(&x(a)));
             for k in [1, 2, 3, 50, 255, 1024].into_iter().filter(|&k| k <= v) {
-                let room = list_len(v) >> random.below(2);
-                let (mut maxima, mut values, mut indices) = (vec![0.0; maxima_len(v, 32)], vec![0.0; room], vec![0; room]);
-                for level in levels() {
-                    let list = List { values: &mut values, indices: &mut indices };
-                    level.run(TopK::<f32, 32> { row: &row, k, maxima: &mut maxima, list });
-                    let found: Vec<u32> = indices[..k].iter().map(|&i| i as u32).collect();
-                    assert_eq!(found, order[..k], "{level:?} v={v} k={k} kind={kind} room={room}");
-                }
+                compare_top_k(&row, k, list_len(v) >> random.below(2), &format!("kind={kind}"));
+            }
+        }
+    }
+}
+
+/// With room for so many in the list.
+fn compare_top_k(row: &[f32], k: usize, room: usize, case: &str) {
+    let v = row.len();
+    let mut order: Vec<u32> = (0..v as u32).collect();
+    let x = |i: u32| reference::clean(row[i as usize]);
+    order.sort_by(|&a, &b| x(b).total_cmp(&x(a)));
+    let (mut maxima, mut values, mut indices) = (vec![0.0; maxima_len(v, 32)], vec![0.0; room], vec![0; room]);
+    for level in levels() {
+        let list = List { values: &mut values, indices: &mut indices };
+        level.run(TopK::<f32, 32> { row, k, maxima: &mut maxima, list });
+        let found: Vec<u32> = indices[..k].iter().map(|&i| i as u32).collect();
+        assert_eq!(found, order[..k], "{level:?} v={v} k={k} {case} room={room}");
+    }
+}
+
+/// The largest stand close together: on slopes, and in clusters of a few blocks, also with ties, infinities and NaN among them.
+#[test]
+fn top_k_of_neighbours() {
+    let mut random = Random(21);
+    for v in [700, 5003, 20_011] {
+        let cluster = |i: usize| i % (v / 2) / 192 == 1;
+        let kinds: [&dyn Fn(usize, f32) -> f32; 6] = [
+            &|i, _| i as f32 * 1e-3,
+            &|i, _| i as f32 * -1e-3,
+            &|i, x| if cluster(i) { x + 9.0 } else { x },
+            &|i, x| if cluster(i) { 9.0 + (3.0 * x).round() } else { x },
+            &|i, x| if cluster(i) { [f32::INFINITY, f32::MAX, x][i % 3] } else { x },
+            &|i, x| if cluster(i) { [f32::NAN, 9.0, x + 9.0][i % 3] } else { f32::NEG_INFINITY },
+        ];
+        for (kind, of) in kinds.iter().enumerate() {
+            let row: Vec<f32> = (0..v).map(|i| of(i, random.unit())).collect();
+            for k in [1, 20, 32, 50, 70, 200] {
+                compare_top_k(&row, k, list_len(v), &format!("kind={kind}"));
             }
         }
     }
