@@ -6,6 +6,7 @@
 use super::find::positions;
 use super::first_max::{Summary, holds_nan};
 use super::key::clean;
+use super::lane_best::{FEW, reached_by};
 use super::select::{List, look_up};
 use super::threshold::threshold;
 use super::{lanes, vectors};
@@ -15,21 +16,22 @@ use crate::simd::Simd;
 /// One vector of so many is looked at.
 const PART: usize = 32;
 
-/// The elements that reach a guessed bound, cleaned and in index order; `None` if they are not at least k or the list has no room for
-/// them. And the summary of the row, which has at most 2^18 elements. `space` has a place for each 16 of them.
+/// The elements that reach a guessed bound, cleaned and in index order; `None` if they are not at least `least` or the list has no room
+/// for them. They are k and more where that is least, else about k, rather fewer. And the summary of the row, which has at most 2^18
+/// elements. `space` has a place for each 16 of them.
 #[inline(never)]
 pub fn candidates<S: Simd, T: Element>(
     s: S,
     row: &[T],
-    k: usize,
+    (k, least): (usize, usize),
     space: &mut [f32],
     list: &mut List<'_>,
     nan: bool,
 ) -> Option<(Summary, usize)> {
     let (sample, rest) = space.split_at_mut(row.len() / (16 * PART) * 16);
-    // Of so many draws of a share, two deviations more than are to be expected.
     let share = k / PART;
-    let wanted = share + 2 * share.isqrt() + 2;
+    // Of so many draws of a share, two deviations more than are to be expected, where k must be among them.
+    let wanted = if least < k { (share - share / 8).max(2) } else { share + 2 * share.isqrt() + 2 };
     if sample.len() < 2 * wanted {
         return None;
     }
@@ -43,13 +45,16 @@ pub fn candidates<S: Simd, T: Element>(
             }
         },
     );
-    let (bound, _) = threshold(s, sample, wanted, wanted / 8);
+    let bound = match wanted {
+        ..=FEW => reached_by(s, wanted, sample.as_chunks().0, 1),
+        _ => threshold(s, sample, wanted, wanted / 8).0,
+    };
     if bound == f32::NEG_INFINITY {
         return None;
     }
-    let marks = &mut bytemuck::cast_slice_mut::<f32, u16>(rest)[..row.len().div_ceil(16).next_multiple_of(16)];
+    let marks = &mut bytemuck::cast_slice_mut::<f32, u16>(rest)[..row.len().div_ceil(16).next_multiple_of(32)];
     let max = mark(s, row, bound, marks);
-    let n = places(s, marks, list).filter(|&n| n >= k)?;
+    let n = places(s, marks, list).filter(|&n| n >= least)?;
     look_up(s, row, &list.indices[..n], &mut list.values[..n]);
     Some((Summary::new(max, nan && holds_nan(s, row)), n))
 }
@@ -92,17 +97,19 @@ fn places<S: Simd>(s: S, marks: &[u16], list: &mut List<'_>) -> Option<usize> {
     s.vectorize(
         #[inline(always)]
         || {
-            // Marks with a bit, each behind its number.
+            let pairs = bytemuck::cast_slice::<u16, i32>(marks);
+            // The numbers of those with a bit.
             let (some, mut count) = (bytemuck::cast_slice_mut::<f32, i32>(list.values), 0);
-            for (i, marks) in marks.as_chunks::<16>().0.iter().enumerate() {
-                let (mark, number) = (s.load_u16(marks), s.add_i32(lanes(s), s.splat_i32(16 * i as i32)));
+            for (i, sixteen) in pairs.as_chunks::<16>().0.iter().enumerate() {
+                let (zero, bits) = (s.splat_i32(0), s.load_i32(sixteen));
                 let to = some.get_mut(count..)?.first_chunk_mut::<16>()?;
-                count += s.compress(s.gt_i32(mark, s.splat_i32(0)), s.or(s.shl(number, 16), mark), to);
+                let numbers = s.add_i32(lanes(s), s.splat_i32(16 * i as i32));
+                count += s.compress(s.differ(s.gt_i32(bits, zero), s.gt_i32(zero, bits)), numbers, to);
             }
             let mut n = 0;
-            for &mark in &some[..count] {
-                let to = list.indices.get_mut(n..n + 16)?;
-                n += positions((mark & 0xFFFF) as u64, (mark >> 16) as usize * 16, to);
+            for &number in &some[..count] {
+                let to = list.indices.get_mut(n..n + 32)?;
+                n += positions(u64::from(pairs[number as usize] as u32), number as usize * 32, to);
             }
             Some(n)
         },

@@ -44,7 +44,7 @@ pub(super) fn largest<S: Simd, T: Element, const BLOCK: usize>(
     maxima: &mut [f32],
     list: &mut List<'_>,
 ) {
-    let (mut first, _) = First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false);
+    let (mut first, _) = First::pass::<S, T, BLOCK>(s, row, (k, k), maxima, list, false);
     first.largest::<S, T, BLOCK>(s, row, k, maxima, list);
 }
 
@@ -54,12 +54,12 @@ fn halves_suit<T>(row: &[T], k: usize) -> bool {
 }
 
 impl First {
-    /// Reads the row; k >= 1.
+    /// Reads the row; k >= 1. Candidates will do if they are `least`.
     #[inline(always)]
     pub fn pass<S: Simd, T: Element, const BLOCK: usize>(
         s: S,
         row: &[T],
-        k: usize,
+        (k, least): (usize, usize),
         maxima: &mut [f32],
         list: &mut List<'_>,
         nan: bool,
@@ -75,7 +75,7 @@ impl First {
         if !few {
             return (First::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
         }
-        match candidates(s, row, k, maxima, list, nan) {
+        match candidates(s, row, (k, least), maxima, list, nan) {
             Some((summary, n)) => (First::Candidates(n), summary),
             None => (First::Small, block_maxima::<S, T, SMALL>(s, row, maxima, nan)),
         }
@@ -95,7 +95,7 @@ impl First {
             First::Half if halves_suit(row, k) => self,
             // To look through half of the blocks is less work than to read the row again.
             First::Blocks if k <= row.len() / (2 * BLOCK) => self,
-            _ => First::pass::<S, T, BLOCK>(s, row, k, maxima, list, false).0,
+            _ => First::pass::<S, T, BLOCK>(s, row, (k, k), maxima, list, false).0,
         }
     }
 

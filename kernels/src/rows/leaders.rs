@@ -22,7 +22,7 @@ pub(super) fn leaders(k: usize) -> usize {
 const FLAT: f32 = 2.0;
 /// So many leaders are listed down to a guess of the last of them; where there are more, or fewer than this come, down to a bound.
 const GUESSED: usize = 64;
-const FEWEST: usize = 12;
+pub(super) const FEWEST: usize = 12;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
 

@@ -11,7 +11,7 @@ use super::first_max::{Summary, first_max, position};
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
 use super::largest::First;
-use super::leaders::leaders;
+use super::leaders::{FEWEST, leaders};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
@@ -162,8 +162,10 @@ impl<'a, T: Element> Sample<'a, T> {
         let by_leaders = self.may_be_led();
         let Workspace { list, maxima } = &mut self.work;
         if k > 0 {
-            let (listed, found): (_, fn(First) -> Found) =
-                if by_leaders { (leaders(k), Found::Leaders) } else { (k, Found::Top) };
+            let (listed, found): (_, fn(First) -> Found) = match by_leaders {
+                true => ((leaders(k), k.min(FEWEST)), Found::Leaders),
+                false => ((k, k), Found::Top),
+            };
             let (first, summary) = First::pass::<S, T, BLOCK>(s, row, listed, maxima, list, nan);
             return (found(first), summary);
         }

@@ -234,11 +234,17 @@ fn misleading_samples() {
         for (kind, of) in rows.iter().enumerate() {
             let row: Vec<f32> = (0..v).map(|i| of(i, random.unit())).collect();
             let q: Vec<f32> = (0..v).map(|_| random.unit().abs()).collect();
-            let (stages, noise) = (Stages { k: 1024, p: 1.0, min_p: 0.0, is_logits: true }, Noise::Given { q: &q, eps: 1e-8 });
-            let expected = defined(&row, &stages, &noise, 1, 0);
-            for level in levels() {
-                let found = found(|row| level.run(row), &row, stages, noise, [true; 2], usize::MAX);
-                assert!(found == expected, "{level:?} v={v} kind={kind}");
+            let noise = Noise::Given { q: &q, eps: 1e-8 };
+            for k in [1024, 300] {
+                let stages = Stages { k, p: 1.0, min_p: 0.0, is_logits: true };
+                let expected = defined(&row, &stages, &noise, 1, 0);
+                for level in levels() {
+                    let all = found(|row| level.run(row), &row, stages, noise, [true; 2], usize::MAX);
+                    assert!(all == expected, "{level:?} v={v} kind={kind} k={k}");
+                    // By as many as decide it.
+                    let led = found(|row| level.run(row), &row, stages, noise, [false; 2], usize::MAX);
+                    assert_eq!(led.choice, expected.choice, "{level:?} v={v} kind={kind} k={k}");
+                }
             }
         }
     }
