@@ -4,7 +4,7 @@
 
 use super::key::clean;
 use super::{Span, vectors};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
@@ -28,8 +28,13 @@ impl Summary {
     }
 }
 
-/// Elements of a chunk: long enough for the reduction at its end not to count, short enough to be looked through again.
-const CHUNK: usize = 1024;
+/// Elements of a chunk: short, since one is looked through again, and long enough for what is done at its end not to count.
+const fn chunk_len(isa: Isa) -> usize {
+    match isa {
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx => 256,
+        _ => 1024,
+    }
+}
 
 /// Whether the row holds a NaN: one pass.
 #[inline(never)]
@@ -55,9 +60,10 @@ pub fn holds_nan<S: Simd, T: Element>(s: S, row: &[T]) -> bool {
 /// a NaN if `nan` asks for it.
 #[inline(always)]
 pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
-    let mut best = (0, f32::NEG_INFINITY);
-    let mut max = f32::NEG_INFINITY;
-    for (i, chunk) in row.chunks(CHUNK).enumerate() {
+    let len = const { chunk_len(S::ISA) };
+    // Of each lane the greatest, and the number of the first chunk that has it.
+    let (mut max, mut best, mut number) = (s.splat(f32::NEG_INFINITY), s.splat(f32::NEG_INFINITY), s.splat_i32(0));
+    for (i, chunk) in row.chunks(len).enumerate() {
         let mut tops = [s.splat(f32::NEG_INFINITY); 8];
         let (eights, rest) = chunk.as_chunks::<128>();
         for eight in eights {
@@ -75,15 +81,15 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
                 tops[i] = s.max(tops[i], tops[i + half]);
             }
         }
-        let seen = s.reduce_max(tops[0]);
-        max = if seen > max { seen } else { max };
-        let top = seen.min(f32::MAX);
-        if top > best.1 {
-            best = (i * CHUNK, top);
-        }
+        max = s.max(tops[0], max);
+        let top = s.min(tops[0], s.splat(f32::MAX));
+        number = s.select_i32(s.lt(best, top), s.splat_i32(i as i32), number);
+        best = s.max(top, best);
     }
-    let summary = Summary::new(max, nan && holds_nan(s, row));
-    (position(s, row, best.0, summary.max), summary)
+    let summary = Summary::new(s.reduce_max(max), nan && holds_nan(s, row));
+    let others = s.select_i32(s.eq(best, s.splat(summary.max)), s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
+    let first = -s.reduce_max_i32(others) as usize;
+    (position(s, row, first * len, summary.max), summary)
 }
 
 /// The first element from `start` on that is at least `bound`; `start` if none is.
