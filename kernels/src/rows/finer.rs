@@ -24,7 +24,8 @@ pub fn finer_bound<S: Simd, T: Element, const BLOCK: usize>(
     }
     let (parts, space) = space.split_at_mut(16 * most);
     let (folded, hits) = space.split_at_mut(8 * most);
-    let hits = bytemuck::cast_slice_mut(hits);
+    // No more than that, so that it is soon seen where they are too many.
+    let hits = bytemuck::cast_slice_mut(&mut hits[..most + 256]);
     match locate_few(s, &maxima[..row.len().div_ceil(BLOCK)], least, hits, most) {
         Some(found) => {
             maxima_of_lanes::<S, T, BLOCK>(s, row, &hits[..found], parts.as_chunks_mut().0);
