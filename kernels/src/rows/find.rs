@@ -66,6 +66,7 @@ pub fn find_few<S: Simd, T: Element, const BLOCK: usize>(
 /// Writes the numbers of the maxima that reach `bound`, if no more than `most` do; returns how many. There is room for `most` and 17.
 #[inline(always)]
 pub fn locate_few<S: Simd>(s: S, maxima: &[f32], bound: f32, hits: &mut [i32], most: usize) -> Option<usize> {
+    debug_assert!(hits.len() > most + 16);
     let (mut found, mut from) = (0, 0);
     while from < maxima.len() {
         let next = maxima.len().min(from + (hits.len() - most - 16));

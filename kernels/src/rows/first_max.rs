@@ -87,8 +87,8 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
         best = s.max(top, best);
     }
     let summary = Summary::new(s.reduce_max(max), nan && holds_nan(s, row));
-    let others = s.select_i32(s.eq(best, s.splat(summary.max)), s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
-    let first = -s.reduce_max_i32(others) as usize;
+    let numbers = s.select_i32(s.eq(best, s.splat(summary.max)), s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
+    let first = -s.reduce_max_i32(numbers) as usize;
     (position(s, row, first * len, summary.max), summary)
 }
 

@@ -4,8 +4,9 @@
 //! block maxima reach, hence at least k elements, so that nothing of the answer lies below it; and the elements that reach the bound,
 //! from the few blocks that do. These candidates are cut to k and sorted.
 //!
-//! Candidates go into a list of a fixed size, in index order. When ties fill it, it is cut to the k best, and from then on only larger
-//! elements count: an equal one further on loses by its index.
+//! Candidates go into a list of a fixed size, in index order. When there are many, since the largest stand close together, the bound is
+//! made finer. When ties fill the list, it is cut to the k best, and from then on only larger elements count: an equal one further on
+//! loses by its index.
 
 use super::blocks::{block_maxima, maxima_len};
 use super::bound::bound;
