@@ -261,11 +261,7 @@ pub(crate) fn rows<P: ParallelFor, O: Split>(
             body(row, unsafe { output.part(row, worker) });
         }
     };
-    match rows.div_ceil(grain) {
-        0 => {}
-        1 => task(0, 0),
-        tasks => pool.run(tasks, &task),
-    }
+    if rows <= grain { task(0, 0) } else { pool.run(rows.div_ceil(grain), &task) }
 }
 
 /// Some rows and columns of a matrix, to write.
@@ -377,6 +373,10 @@ pub(crate) fn tiles<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
 
 /// Rows to a task so that a task touches about 32 KiB: less costs more to hand over than to do. A row of so many elements touches
 /// so many bytes with each; rows that there are none of may be longer than any memory.
+#[inline]
 pub(crate) fn grain(elements: usize, bytes: usize) -> usize {
-    (32 * 1024 / elements.saturating_mul(bytes).max(1)).max(1)
+    const TOUCHED: usize = 32 * 1024;
+    let row = elements.saturating_mul(bytes).max(1);
+    // A long row is spared the division.
+    if row > TOUCHED / 2 { 1 } else { TOUCHED / row }
 }

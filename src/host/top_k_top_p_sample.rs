@@ -13,20 +13,37 @@ use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::rows::{self, List, Middle, Noise, Sample, Workspace, list_len, workspace_maxima};
 
-/// Bytes of what [`lists`] takes.
-pub(super) fn bytes_of_lists(v: usize) -> usize {
-    2 * Pieces::bytes::<f32>(list_len(v)) + Pieces::bytes::<f32>(workspace_maxima(v))
+/// The lengths of what the kernel of a row works in.
+#[derive(Clone, Copy)]
+pub(super) struct Lists {
+    list: usize,
+    maxima: usize,
 }
 
-/// What the kernel of a row of `v` elements works in.
-pub(super) fn lists<'a>(memory: &mut Pieces<'a>, v: usize) -> Workspace<'a> {
-    let list = List { values: memory.take(list_len(v)), indices: memory.take(list_len(v)) };
-    Workspace { list, maxima: memory.take(workspace_maxima(v)) }
+impl Lists {
+    /// Of a row of `v` elements.
+    #[inline]
+    pub fn of(v: usize) -> Lists {
+        Lists { list: list_len(v), maxima: workspace_maxima(v) }
+    }
+
+    /// Bytes of what [`Lists::take`] takes.
+    #[inline]
+    pub fn bytes(self) -> usize {
+        2 * Pieces::bytes::<f32>(self.list) + Pieces::bytes::<f32>(self.maxima)
+    }
+
+    /// What the kernel works in.
+    #[inline]
+    pub fn take<'a>(self, memory: &mut Pieces<'a>) -> Workspace<'a> {
+        let list = List { values: memory.take(self.list), indices: memory.take(self.list) };
+        Workspace { list, maxima: memory.take(self.maxima) }
+    }
 }
 
 impl<P: ParallelFor> Host<P> {
     /// The lists, and room for rows that are not contiguous.
-    fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, v: usize) -> Result<(Plan, WorkerSlot<u8>), Error> {
+    fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, lists: Lists) -> Result<(Plan, WorkerSlot<u8>), Error> {
         let q = if let Draw::Exponential(q) = call.draw() { Some(q) } else { None };
         let stages = Stages::default()
             .of::<T>(Some(&call.logits))
@@ -35,7 +52,7 @@ impl<P: ParallelFor> Host<P> {
             .of::<i64>(call.logits_idx.as_ref())
             .of::<f32>(call.logits_sort_masked.as_ref());
         let mut plan = Plan::new();
-        let slot = plan.each(self.pool.workers(), stages.beside(bytes_of_lists(v)))?;
+        let slot = plan.each(self.pool.workers(), stages.beside(lists.bytes()))?;
         Ok((plan, slot))
     }
 }
@@ -70,12 +87,13 @@ fn drawn(pairs: &Tensor<'_, i64>, line: usize, elements: usize, first: usize) ->
 
 impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &TopKTopPSample<'_, Self, T>) -> Result<Layout, Error> {
-        Ok(self.plan_sample(call, call.check(false)?.vocabulary)?.0.layout())
+        Ok(self.plan_sample(call, Lists::of(call.check(false)?.vocabulary))?.0.layout())
     }
 
     fn run_mut(&self, call: &mut TopKTopPSample<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let batch = call.check(true)?;
-        let (plan, memory) = self.plan_sample(call, batch.vocabulary)?;
+        let lists = Lists::of(batch.vocabulary);
+        let (plan, memory) = self.plan_sample(call, lists)?;
         let memory = plan.carve(scratch)?.take_each(memory);
         let (draw, eps, logits) = (call.draw(), call.eps as f32, &call.logits);
         let parameters = Parameters {
@@ -95,7 +113,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
         );
         parallel::rows(&self.pool, count, parallel::grain(v, size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
             let mut memory = Pieces::of(memory);
-            let work = lists(&mut memory, v);
+            let work = lists.take(&mut memory);
             let (chosen, status, select, idx, sorted) = outputs;
             let mut select = select.map(|select| select.staged(&mut memory));
             let mut middle = idx.zip(sorted).map(|(idx, sorted)| (idx.staged(&mut memory), sorted.staged(&mut memory)));

@@ -2,7 +2,7 @@
 
 use super::Host;
 use super::stages::Stages;
-use super::top_k_top_p_sample::{bytes_of_lists, lists};
+use super::top_k_top_p_sample::Lists;
 use crate::backend::Run;
 use crate::error::Error;
 use crate::ops::TopKTopPSampleV1;
@@ -18,14 +18,14 @@ impl<P: ParallelFor> Host<P> {
     fn plan_sample_v1<T: Element>(
         &self,
         call: &TopKTopPSampleV1<'_, Self, T>,
-        v: usize,
+        lists: Lists,
     ) -> Result<(Plan, WorkerSlot<u8>), Error> {
         let stages = Stages::default()
             .of::<T>(Some(&call.logits))
             .of::<f32>(call.q.as_ref())
             .of::<f32>(call.logits_top_kp_select.as_ref().filter(|_| call.is_need_logits));
         let mut plan = Plan::new();
-        let slot = plan.each(self.pool.workers(), stages.beside(bytes_of_lists(v)))?;
+        let slot = plan.each(self.pool.workers(), stages.beside(lists.bytes()))?;
         Ok((plan, slot))
     }
 }
@@ -33,12 +33,13 @@ impl<P: ParallelFor> Host<P> {
 impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> {
     fn workspace(&self, call: &TopKTopPSampleV1<'_, Self, T>) -> Result<Layout, Error> {
         let [_, columns] = call.check(false)?;
-        Ok(self.plan_sample_v1(call, columns)?.0.layout())
+        Ok(self.plan_sample_v1(call, Lists::of(columns))?.0.layout())
     }
 
     fn run_mut(&self, call: &mut TopKTopPSampleV1<'_, Self, T>, scratch: &mut [u8]) -> Result<(), Error> {
         let [rows, v] = call.check(true)?;
-        let (plan, memory) = self.plan_sample_v1(call, v)?;
+        let lists = Lists::of(v);
+        let (plan, memory) = self.plan_sample_v1(call, lists)?;
         let memory = plan.carve(scratch)?.take_each(memory);
         let (eps, logits) = (call.eps as f32, &call.logits);
         let nan = call.row_status.is_some();
@@ -49,7 +50,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSampleV1<'_, Self, T>> for Host<P> 
         );
         parallel::rows(&self.pool, rows, parallel::grain(v, size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
             let mut memory = Pieces::of(memory);
-            let work = lists(&mut memory, v);
+            let work = lists.take(&mut memory);
             let (chosen, status, select) = outputs;
             let mut select = select.map(|select| select.staged(&mut memory));
             let k = usize::try_from(call.top_k.first_of(row)).unwrap_or(0);

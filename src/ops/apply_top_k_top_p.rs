@@ -1,6 +1,6 @@
 //! Top-k and top-p on logits.
 
-use super::check::{self, Arg};
+use super::check::{self, Arg, Arguments, Role};
 use crate::backend::Backend;
 use crate::error::{Error, Value};
 use crate::tensor::Describe;
@@ -73,18 +73,20 @@ impl<'a, B: Backend, T> ApplyTopKTopP<'a, B, T> {
             check::column("k", k, rows)?;
         }
         let some = rows * columns > 0;
-        self.arguments(|outputs, inputs| check::memory(data && some, outputs, inputs))?;
+        check::arguments(data && some, self)?;
         Ok(some.then_some([rows, columns]))
     }
+}
 
-    fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut inputs: [Arg<'_>; 3] = [("logits", self.logits.location()); 3];
+impl<B: Backend, T> Arguments for ApplyTopKTopP<'_, B, T> {
+    fn each<'s>(&'s self, mut see: impl FnMut(Role, Arg<'s>)) {
+        see(Role::Output, ("out", self.out.location()));
+        see(Role::Input, ("logits", self.logits.location()));
         if let Some(p) = &self.p {
-            inputs[1] = ("p", p.location());
+            see(Role::Input, ("p", p.location()));
         }
         if let Some(k) = &self.k {
-            inputs[2] = ("k", k.location());
+            see(Role::Input, ("k", k.location()));
         }
-        test(&[("out", self.out.location())], &inputs)
     }
 }

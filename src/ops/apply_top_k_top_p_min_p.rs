@@ -1,6 +1,6 @@
 //! Top-k, top-p and min-p on sorted probabilities.
 
-use super::check::{self, Arg};
+use super::check::{self, Arg, Arguments, Role};
 use crate::backend::Backend;
 use crate::error::Error;
 use crate::tensor::Describe;
@@ -65,16 +65,19 @@ impl<'a, B: Backend, T> ApplyTopKTopPMinP<'a, B, T> {
             check::column("min_p", min_p, rows)?;
         }
         check::shape("sampled_res", &self.sampled_res, &[rows, columns])?;
-        self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
+        check::arguments(data, self)?;
         Ok([rows, columns])
     }
+}
 
-    fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let outputs: [Arg<'_>; 1] = [("sampled_res", self.sampled_res.location())];
-        let inputs: [Arg<'_>; 3] = [("probs", self.probs.location()), ("k", self.k.location()), ("p", self.p.location())];
-        match &self.min_p {
-            None => test(&outputs, &inputs),
-            Some(min_p) => test(&outputs, &[inputs[0], inputs[1], inputs[2], ("min_p", min_p.location())]),
+impl<B: Backend, T> Arguments for ApplyTopKTopPMinP<'_, B, T> {
+    fn each<'s>(&'s self, mut see: impl FnMut(Role, Arg<'s>)) {
+        see(Role::Output, ("sampled_res", self.sampled_res.location()));
+        see(Role::Input, ("probs", self.probs.location()));
+        see(Role::Input, ("k", self.k.location()));
+        see(Role::Input, ("p", self.p.location()));
+        if let Some(min_p) = &self.min_p {
+            see(Role::Input, ("min_p", min_p.location()));
         }
     }
 }

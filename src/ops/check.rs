@@ -52,6 +52,57 @@ pub(crate) fn id(name: &'static str, id: i32, vocabulary: usize) -> Result<(), E
     attribute(name, known, "an id inside the vocabulary", Value::Int(id.into()))
 }
 
+/// An operation of which not every argument is always there.
+pub(crate) trait Arguments {
+    /// Shows the outputs that a run writes, then the inputs that it validates: at most [`MOST`] of each.
+    fn each<'s>(&'s self, see: impl FnMut(Role, Arg<'s>));
+}
+
+/// What an operation does with an argument.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Writes it.
+    Output,
+    /// Reads it.
+    Input,
+}
+
+/// The most arguments of one role that an operation shows.
+const MOST: usize = 8;
+
+/// [`memory`] of the arguments of `op`. One look at each settles most calls: no memory meets the range from the first output to the
+/// last, outputs have no gaps, all have data. This is much of what is asked of a call, and keeps nothing.
+#[inline(always)]
+pub(crate) fn arguments(data: bool, op: &impl Arguments) -> Result<(), Error> {
+    let (mut start, mut end, mut in_doubt) = (usize::MAX, 0, false);
+    op.each(
+        #[inline(always)]
+        |role, (_, location)| {
+            let bytes = location.bytes();
+            in_doubt |= !location.is_aligned() || (data && !location.has_data());
+            in_doubt |= start.max(bytes.start) < end.min(bytes.end);
+            if role == Role::Output {
+                in_doubt |= !location.dims().is_contiguous();
+                (start, end) = (start.min(bytes.start), end.max(bytes.end));
+            }
+        },
+    );
+    if in_doubt { listed(data, op) } else { Ok(()) }
+}
+
+/// [`memory`] of the arguments of `op`, brought together.
+#[cold]
+fn listed(data: bool, op: &impl Arguments) -> Result<(), Error> {
+    // Every place holds something, so that the lists need no allocation; those in use come first.
+    const NONE: Arg<'static> = ("", Location::NONE);
+    let (mut outputs, mut inputs) = (([NONE; MOST], 0), ([NONE; MOST], 0));
+    op.each(|role, argument| {
+        let (list, n) = if role == Role::Output { &mut outputs } else { &mut inputs };
+        (list[*n], *n) = (argument, *n + 1);
+    });
+    memory(data, &outputs.0[..outputs.1], &inputs.0[..inputs.1])
+}
+
 /// No output overlaps itself, another output, or an input, and every address suits its dtype; with `data`, for a run, all are
 /// [`present`].
 pub(crate) fn memory(data: bool, outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<(), Error> {

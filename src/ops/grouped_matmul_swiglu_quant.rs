@@ -1,6 +1,6 @@
 //! The int8 products of the experts of a layer, with what follows them.
 
-use super::check;
+use super::check::{self, Arg, Arguments, Role};
 use super::weight::{FORMAT_ND, FORMAT_PACKED, MAX_K, WeightSizes, nibbles, weight};
 use super::{Bias, ChannelScale};
 use crate::backend::Backend;
@@ -233,7 +233,7 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
             check::shape("output_offset", offset, &[m])?;
         }
         self.check_attributes(four)?;
-        self.with_arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
+        check::arguments(data, self)?;
         Ok(d)
     }
 
@@ -251,31 +251,25 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
         }
         Ok(())
     }
+}
 
-    fn with_arguments(&self, test: impl FnOnce(&[check::Arg<'_>], &[check::Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut outputs: [check::Arg<'_>; 3] = [
-            ("output", self.output.location()),
-            ("output_scale", self.output_scale.location()),
-            ("output_scale", self.output_scale.location()),
-        ];
-        let mut inputs: [check::Arg<'_>; 7] = [("x", self.x.location()); 7];
-        inputs[1] = ("weight", self.weight.describe().location());
-        inputs[2] = ("weight_scale", self.weight_scale.describe().location());
-        inputs[3] = ("x_scale", self.x_scale.location());
-        inputs[4] = ("group_list", self.group_list.location());
+impl<B: Backend> Arguments for GroupedMatmulSwigluQuant<'_, B> {
+    fn each<'s>(&'s self, mut see: impl FnMut(Role, Arg<'s>)) {
+        see(Role::Output, ("output", self.output.location()));
+        see(Role::Output, ("output_scale", self.output_scale.location()));
+        if let Some(offset) = &self.output_offset {
+            see(Role::Output, ("output_offset", offset.location()));
+        }
+        see(Role::Input, ("x", self.x.location()));
+        see(Role::Input, ("weight", self.weight.describe().location()));
+        see(Role::Input, ("weight_scale", self.weight_scale.describe().location()));
+        see(Role::Input, ("x_scale", self.x_scale.location()));
+        see(Role::Input, ("group_list", self.group_list.location()));
         if let Some(bias) = &self.bias {
-            inputs[5] = ("bias", bias.describe().location());
+            see(Role::Input, ("bias", bias.describe().location()));
         }
         if let Some(offset) = &self.offset {
-            inputs[6] = ("offset", offset.location());
+            see(Role::Input, ("offset", offset.location()));
         }
-        let count = match &self.output_offset {
-            Some(offset) => {
-                outputs[2] = ("output_offset", offset.location());
-                3
-            }
-            None => 2,
-        };
-        test(&outputs[..count], &inputs)
     }
 }

@@ -1,6 +1,6 @@
 //! What choosing the next token of each row has in common, whatever it is chosen by: the prompt and the end.
 
-use super::check::{self, Arg};
+use super::check::{self, Arg, Arguments, Role};
 use crate::backend::Backend;
 use crate::error::Error;
 use crate::tensor::Describe;
@@ -54,27 +54,22 @@ impl<B: Backend> NextToken<'_, '_, B> {
         }
         Ok([batch, vocabulary])
     }
+}
 
-    /// Validates where the tensors lie, for a query or with data for a run.
-    pub fn memory(&self, data: bool) -> Result<(), Error> {
-        let (ids, rows): (Arg<'_>, Arg<'_>) = (("ids", self.ids.location()), (self.name, self.rows.location()));
-        let (mut outputs, mut last) = ([ids; 3], 1);
-        for other in [
-            self.sequence_length.map(|length| ("sequence_length", length.location())),
-            self.finished.map(|finished| ("finished", finished.location())),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            (outputs[last], last) = (other, last + 1);
+impl<B: Backend> Arguments for NextToken<'_, '_, B> {
+    fn each<'s>(&'s self, mut see: impl FnMut(Role, Arg<'s>)) {
+        see(Role::Output, ("ids", self.ids.location()));
+        if let Some(length) = self.sequence_length {
+            see(Role::Output, ("sequence_length", length.location()));
         }
-        // Inputs may overlap: the rows stand for what is not there.
-        let inputs = [
-            rows,
-            ("random", self.random.location()),
-            self.prompt_tokens.map_or(rows, |tokens| ("prompt_tokens", tokens.location())),
-            self.prompt_mask.map_or(rows, |mask| ("prompt_mask", mask.location())),
-        ];
-        check::memory(data, &outputs[..last], &inputs)
+        if let Some(finished) = self.finished {
+            see(Role::Output, ("finished", finished.location()));
+        }
+        see(Role::Input, (self.name, self.rows.location()));
+        see(Role::Input, ("random", self.random.location()));
+        if let (Some(tokens), Some(mask)) = (self.prompt_tokens, self.prompt_mask) {
+            see(Role::Input, ("prompt_tokens", tokens.location()));
+            see(Role::Input, ("prompt_mask", mask.location()));
+        }
     }
 }

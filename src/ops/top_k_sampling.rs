@@ -114,7 +114,7 @@ impl<'a, B: Backend> TopKSampling<'a, B> {
         let k = k.ok_or_else(|| Error::invalid("k", "1 to V", self.k))?;
         let rate = self.diversity_rate;
         check::attribute("diversity_rate", (rate as f32).is_finite(), "a finite f32", rate)?;
-        call.memory(data)?;
+        check::arguments(data, &call)?;
         Ok((sizes, k))
     }
 }

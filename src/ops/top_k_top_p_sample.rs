@@ -1,6 +1,6 @@
 //! Top-k, top-p and min-p filtering of logits, and the choice of the next token.
 
-use super::check::{self, Arg};
+use super::check::{self, Arg, Arguments, Role};
 use crate::backend::Backend;
 use crate::error::{Error, Status, Value};
 use crate::tensor::Describe;
@@ -239,7 +239,7 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         self.check_noise(rows, vocabulary)?;
         check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
         self.check_outputs(rows, vocabulary)?;
-        self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
+        check::arguments(data, self)?;
         // In 64 bits: the sum may exceed 32.
         let max_k = ((i64::from(self.ks_max as i32) + 7) / 8 * 8).clamp(0, 1024);
         Ok(Batch { rows, vocabulary, max_k: max_k as usize })
@@ -305,32 +305,27 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         }
         self.row_status.as_ref().map_or(Ok(()), |status| check::column("row_status", status, rows))
     }
+}
 
-    /// Calls `test` with the outputs that a run writes and the inputs that it validates.
-    fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        // Every place holds something, so that the lists need no allocation; those in use come first.
-        let mut outputs: [Arg<'_>; 5] = [("logits", self.logits.location()); 5];
-        let mut inputs: [Arg<'_>; 6] = [("logits", self.logits.location()); 6];
-        let (mut n, mut m) = (0, 3);
-        inputs[1] = ("top_k", self.top_k.location());
-        inputs[2] = ("top_p", self.top_p.location());
+impl<B: Backend, T> Arguments for TopKTopPSample<'_, B, T> {
+    #[inline(always)]
+    fn each<'s>(&'s self, mut see: impl FnMut(Role, Arg<'s>)) {
         let select = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits);
-        macro_rules! list {
-            ($list:ident $count:ident: $($name:literal $tensor:expr),*) => {
+        macro_rules! see {
+            ($role:ident: $($name:literal $tensor:expr),*) => {
                 $(if let Some(tensor) = $tensor {
-                    $list[$count] = ($name, tensor.location());
-                    $count += 1;
+                    see(Role::$role, ($name, tensor.location()));
                 })*
             };
         }
-        list!(outputs n: "logits_select_idx" &self.logits_select_idx, "logits_top_kp_select" select,
+        see!(Output: "logits_select_idx" &self.logits_select_idx, "logits_top_kp_select" select,
             "row_status" &self.row_status, "logits_idx" &self.logits_idx, "logits_sort_masked" &self.logits_sort_masked);
-        list!(inputs m: "min_ps" &self.min_ps, "generator" &self.generator);
+        see!(Input: "logits" Some(&self.logits), "top_k" Some(&self.top_k), "top_p" Some(&self.top_p),
+            "min_ps" &self.min_ps, "generator" &self.generator);
         match self.q.as_ref().filter(|_| self.post_sample != PostSample::None) {
-            Some(Noise::Exponential(q)) => list!(inputs m: "q" Some(q)),
-            Some(Noise::Seeds(q)) => list!(inputs m: "q" Some(q)),
+            Some(Noise::Exponential(q)) => see!(Input: "q" Some(q)),
+            Some(Noise::Seeds(q)) => see!(Input: "q" Some(q)),
             None => {}
         }
-        test(&outputs[..n], &inputs[..m])
     }
 }

@@ -1,6 +1,6 @@
 //! The first version of TopKTopPSample.
 
-use super::check::{self, Arg};
+use super::check::{self, Arg, Arguments, Role};
 use crate::backend::Backend;
 use crate::error::{Error, Status};
 use crate::tensor::Describe;
@@ -118,31 +118,25 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
         if let Some(status) = &self.row_status {
             check::column("row_status", status, rows)?;
         }
-        self.arguments(|outputs, inputs| check::memory(data, outputs, inputs))?;
+        check::arguments(data, self)?;
         Ok([rows, columns])
     }
+}
 
-    /// Calls `test` with the outputs that a run writes and its inputs.
-    fn arguments(&self, test: impl FnOnce(&[Arg<'_>], &[Arg<'_>]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut inputs: [Arg<'_>; 4] = [
-            ("logits", self.logits.location()),
-            ("top_k", self.top_k.location()),
-            ("top_p", self.top_p.location()),
-            ("top_p", self.top_p.location()),
-        ];
-        if let Some(q) = &self.q {
-            inputs[3] = ("q", q.location());
-        }
-        let mut outputs: [Arg<'_>; 3] = [("logits_select_idx", self.logits_select_idx.location()); 3];
-        let mut n = 1;
+impl<B: Backend, T> Arguments for TopKTopPSampleV1<'_, B, T> {
+    fn each<'s>(&'s self, mut see: impl FnMut(Role, Arg<'s>)) {
+        see(Role::Output, ("logits_select_idx", self.logits_select_idx.location()));
         if let Some(select) = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits) {
-            outputs[n] = ("logits_top_kp_select", select.location());
-            n += 1;
+            see(Role::Output, ("logits_top_kp_select", select.location()));
         }
         if let Some(status) = &self.row_status {
-            outputs[n] = ("row_status", status.location());
-            n += 1;
+            see(Role::Output, ("row_status", status.location()));
         }
-        test(&outputs[..n], &inputs)
+        see(Role::Input, ("logits", self.logits.location()));
+        see(Role::Input, ("top_k", self.top_k.location()));
+        see(Role::Input, ("top_p", self.top_p.location()));
+        if let Some(q) = &self.q {
+            see(Role::Input, ("q", q.location()));
+        }
     }
 }

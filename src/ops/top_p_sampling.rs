@@ -107,7 +107,7 @@ impl<'a, B: Backend> TopPSampling<'a, B> {
         let call = self.next_token();
         let sizes = call.shapes()?;
         check::attribute("p", !self.p.is_nan(), "a number", self.p)?;
-        call.memory(data)?;
+        check::arguments(data, &call)?;
         Ok(sizes)
     }
 }

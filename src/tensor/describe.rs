@@ -29,6 +29,9 @@ pub struct Location<'a> {
 }
 
 impl<'a> Location<'a> {
+    /// Of no tensor.
+    pub(crate) const NONE: Location<'static> = Location { dims: &Dims::SCALAR, address: 0, element: Layout::new::<()>() };
+
     /// Elements of type `T` at an address.
     #[inline(always)]
     pub(crate) fn of<T>(dims: &'a Dims, address: usize) -> Location<'a> {

@@ -1,8 +1,9 @@
 //! What a call is refused for, with which status; and that nothing is written then.
 
-use crate::common::{refused, shape_only, shape_only_mut};
+use crate::common::{Random, refused, shape_only, shape_only_mut};
+use core::alloc::Layout;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
-use tilekern::{Dims, Host, Run, Tensor, TensorMut};
+use tilekern::{Dims, Host, Run, Scratch, Tensor, TensorMut};
 
 type Call = TopKTopPSample<'static, Host, f32>;
 
@@ -192,6 +193,58 @@ fn overlapping_outputs_are_refused() {
         assert_eq!(refused(&Host::new(), call), (161002, argument));
     }
     assert_eq!((memory, chosen), ([0.5; 16], [-9; 2]));
+}
+
+/// Every tensor somewhere in one buffer: the call runs exactly if no byte of an output is another tensor's and every address suits
+/// its dtype, wherever the others lie.
+#[test]
+fn anywhere_in_one_buffer() {
+    const BYTES: usize = 1024;
+    #[repr(align(64))]
+    struct Buffer([u8; BYTES]);
+    let mut random = Random(7);
+    let (host, mut scratch) = (Host::new(), Scratch::new(Layout::from_size_align(1 << 20, 64).unwrap()));
+    let mut seen = [0; 2];
+    for _ in 0..5000 {
+        let mut buffer = Buffer([0x3e; BYTES]);
+        // logits, top_k, top_p, q, min_ps, then the outputs: chosen, filtered, status. Bytes and alignment of each.
+        let sizes = [(40, 4), (8, 4), (8, 4), (40, 4), (8, 4), (16, 8), (40, 4), (2, 1)];
+        let places = sizes.map(|(bytes, align)| {
+            let place = random.below((BYTES - bytes) / align) * align;
+            place + usize::from(random.below(100) == 0)
+        });
+        let (mut owner, mut fits) = ([None; BYTES], true);
+        for (i, (&place, (bytes, align))) in places.iter().zip(sizes).enumerate() {
+            fits &= place % align == 0;
+            for byte in &mut owner[place..place + bytes] {
+                fits &= byte.is_none_or(|other: usize| other < 5 && i < 5);
+                *byte = Some(i);
+            }
+        }
+        let first = buffer.0.as_mut_ptr();
+        let at = |i: usize| first.wrapping_add(places[i]);
+        let (matrix, column) = (Dims::contiguous(&[2, 5]).unwrap(), Dims::contiguous(&[2]).unwrap());
+        // SAFETY: all lie inside the buffer, which nothing else touches meanwhile.
+        let mut call = unsafe {
+            let mut call = TopKTopPSample::<Host, f32>::new(
+                Tensor::from_raw(matrix, at(0).cast()),
+                Tensor::from_raw(column, at(1).cast()),
+                Tensor::from_raw(column, at(2).cast()),
+                TensorMut::from_raw(column, at(5).cast()),
+            );
+            call.q = Some(Noise::Exponential(Tensor::from_raw(matrix, at(3).cast())));
+            call.min_ps = Some(Tensor::from_raw(column, at(4).cast()));
+            call.logits_top_kp_select = Some(TensorMut::from_raw(matrix, at(6).cast()));
+            call.row_status = Some(TensorMut::from_raw(column, at(7)));
+            call
+        };
+        call.is_need_logits = true;
+        let answer = host.run_mut(&mut call, &mut scratch).map_err(|e| e.status().code());
+        assert_eq!(answer, if fits { Ok(()) } else { Err(161002) }, "{places:?}");
+        assert!(fits || buffer.0 == [0x3e; BYTES], "{places:?}");
+        seen[usize::from(fits)] += 1;
+    }
+    assert!(seen.iter().all(|&n| n > 500), "{seen:?}");
 }
 
 #[test]
