@@ -9,13 +9,15 @@ use crate::simd::Dot;
 /// Accumulators that are chains enough.
 const CHAINS: usize = 16;
 
-/// `acc[m][v][n] = start[v][n] + sum over k of x[m][k] * w[v][k][n]`
+/// `acc[m][v][n] = start[v][n] + sum over k of x[m][k] * w[v][k][n]`. Before each pair of steps `ask` is called with its number, to ask
+/// for weights that come.
 #[inline(always)]
 pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[[i8; 64]]; NV],
     start: [S::I32; NV],
+    mut ask: impl FnMut(usize),
 ) -> [[S::I32; NV]; MR] {
     let odd = if MR * NV < CHAINS { 1 } else { 0 };
     let mut acc = [[start; MR], [[s.splat_i32(0); NV]; MR]];
@@ -23,6 +25,7 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
     let pairs = x[0].len() / 2;
     let (rows, panels) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
     for i in 0..pairs {
+        ask(i);
         for half in 0..2 {
             let mut weights = [s.weights(&panels[0][i][half]); NV];
             for v in 1..NV {

@@ -58,8 +58,23 @@ const AREA: usize = 64;
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
 pub(super) const PARKED: usize = 512;
 
-/// So many rows read their weights but once: what the registers have sums for.
-const FEW: usize = 6;
+/// So many rows read weights as they lie: what the registers have sums for, with so many panels.
+const fn few(nv: usize) -> usize {
+    if nv == 4 { 8 } else { 6 }
+}
+
+/// So many rows read them so in two parts, the second from the second cache.
+const IN_TWO_PARTS: usize = 12;
+
+/// Twice the weights of NV panels must fit there: while the parts compute, the next panels come.
+const SECOND_CACHE: usize = 1 << 20;
+
+/// Accumulators with which a step of a few rows takes so long that it has to ask for weights that come: what hardware asks for ends
+/// with a page, and before the next one is under way the steps that the processor sees ahead are done.
+const LONG_STEP: usize = 20;
+
+/// Lines from those of a step to those that it asks for, a page.
+const AHEAD: usize = 64;
 
 /// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
 const FIRST_CACHE: usize = 48 << 10;
@@ -124,9 +139,10 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
-        if (1..=FEW).contains(&x.rows()) {
-            // As many panels at once as there is room for the sums of.
-            let most = PARKED / FEW / NV * NV;
+        let in_two_parts = NV == 4 && 2 * 16 * NV * weights.k() <= SECOND_CACHE;
+        if (1..=if in_two_parts { IN_TWO_PARTS } else { few(NV) }).contains(&x.rows()) {
+            // As many panels at once as there is room for the sums of: a multiple of all widths.
+            let most = PARKED / x.rows().max(6) / 12 * 12;
             for first in panels.clone().step_by(most) {
                 sweep.few::<S, NV>(s, first..panels.end.min(first + most), sink);
             }
@@ -192,52 +208,96 @@ impl Sweep<'_> {
         start
     }
 
-    /// All rows, at most [`FEW`], over some panels, NV at a time.
+    /// All rows, at most [`few`] or twice that, over some panels, NV at a time.
     #[inline(always)]
     fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
-        match rows {
-            1 => self.streams::<S, 1, NV>(s, panels.clone()),
-            2 => self.streams::<S, 2, NV>(s, panels.clone()),
-            3 | 4 => self.streams::<S, 4, NV>(s, panels.clone()),
-            _ => self.streams::<S, FEW, NV>(s, panels.clone()),
+        let parts = rows.div_ceil(few(NV));
+        match rows.div_ceil(parts) {
+            1 => self.streams::<S, 1, NV>(s, panels.clone(), parts),
+            2 => self.streams::<S, 2, NV>(s, panels.clone(), parts),
+            3 => self.streams::<S, 3, NV>(s, panels.clone(), parts),
+            4 => self.streams::<S, 4, NV>(s, panels.clone(), parts),
+            5 => self.streams::<S, 5, NV>(s, panels.clone(), parts),
+            6 => self.streams::<S, 6, NV>(s, panels.clone(), parts),
+            7 => self.streams::<S, 7, 3>(s, panels.clone(), parts),
+            _ => self.streams::<S, 8, 3>(s, panels.clone(), parts),
         }
         sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });
     }
 
-    /// All rows, at most MR, over some panels, one after the other without a pause: reading goes on.
+    /// All rows, in equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
     #[inline(never)]
-    fn streams<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panels: Range<usize>) {
+    fn streams<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panels: Range<usize>, parts: usize) {
         s.vectorize(
             #[inline(always)]
             || {
                 for some in widths::<NV>(panels.clone()) {
-                    match some.len() {
-                        1 => self.stream::<S, MR, 1>(s, some.start, &panels),
-                        2 => self.stream::<S, MR, 2>(s, some.start, &panels),
-                        _ => self.stream::<S, MR, NV>(s, some.start, &panels),
+                    for part in 0..parts {
+                        match some.len() {
+                            1 => self.stream::<S, MR, 1>(s, some.start, &panels, [part, parts]),
+                            2 => self.stream::<S, MR, 2>(s, some.start, &panels, [part, parts]),
+                            _ => self.stream::<S, MR, NV>(s, some.start, &panels, [part, parts]),
+                        }
                     }
                 }
             },
         )
     }
 
-    /// All rows, at most MR, over NV of the panels, from `panel` on.
+    /// One of the parts of the rows, at most MR of them, over NV of the panels, from `panel` on.
     #[inline(always)]
-    fn stream<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panel: usize, panels: &Range<usize>) {
-        let mut w: [&[[i8; 64]]; NV] = [&[]; NV];
-        for v in 0..NV {
-            w[v] = self.weights.panel(panel + v);
-        }
+    fn stream<S: Dot, const MR: usize, const NV: usize>(
+        &mut self,
+        s: S,
+        panel: usize,
+        panels: &Range<usize>,
+        [part, parts]: [usize; 2],
+    ) {
+        let (first, end) = (self.x.rows() * part / parts, self.x.rows() * (part + 1) / parts);
         // Behind the last row it is repeated.
-        let last = self.x.rows() - 1;
+        let row = |m: usize| (first + m).min(end - 1);
         let mut x: [&[S::Quad]; MR] = [&[]; MR];
         for m in 0..MR {
-            x[m] = self.x.row(m.min(last));
+            x[m] = self.x.row(row(m));
         }
-        let acc = gemv(s, x, w, self.start::<S, NV>(s, panel));
+        let follows = panel + 2 * NV <= self.weights.len();
+        let (mut w, mut next): ([&[[i8; 64]]; NV], [&[[i8; 64]]; NV]) = ([&[]; NV], [&[]; NV]);
+        for v in 0..NV {
+            w[v] = self.weights.panel(panel + v);
+            if follows {
+                next[v] = self.weights.panel(panel + NV + v);
+            }
+        }
+        let lines = w[0].len();
+        let acc = gemv(
+            s,
+            x,
+            w,
+            self.start::<S, NV>(s, panel),
+            #[inline(always)]
+            |pair| {
+                if parts > 1 {
+                    // Each of two parts asks for half of the next panels.
+                    for v in 0..NV {
+                        if let Some(line) = next[v].get(part * (lines / 2) + pair) {
+                            s.prefetch_far(line);
+                        }
+                    }
+                } else if MR * NV >= LONG_STEP {
+                    for step in 2 * pair..2 * pair + 2 {
+                        let to = step + AHEAD;
+                        for v in 0..NV {
+                            if let Some(line) = if to < lines { w[v].get(to) } else { next[v].get(to - lines) } {
+                                s.prefetch_far(line);
+                            }
+                        }
+                    }
+                }
+            },
+        );
         for m in 0..MR {
-            let parked = &mut self.parked[m.min(last) * panels.len() + panel - panels.start..][..NV];
+            let parked = &mut self.parked[row(m) * panels.len() + panel - panels.start..][..NV];
             for v in 0..NV {
                 s.store_i32(acc[m][v], &mut parked[v]);
             }
