@@ -61,7 +61,8 @@ fn every_tile_gives_the_exact_sums() {
     let mut random = Random(41);
     let few = [(1, 1, 1), (1, 130, 70), (2, 64, 16), (3, 70, 40), (4, 5, 1500), (5, 67, 100), (6, 66, 130)];
     let more = [(7, 67, 100), (8, 3, 33), (13, 200, 130), (50, 37, 17), (70, 70, 70)];
-    for (m, k, n) in few.into_iter().chain(more) {
+    let in_two_parts = [(8, 130, 700), (9, 130, 200), (11, 70, 130), (12, 64, 900), (12, 8200, 40)];
+    for (m, k, n) in few.into_iter().chain(more).chain(in_two_parts) {
         let case = Case::new(&mut random, m, k, n);
         for level in levels() {
             case.check::<1, 1, 64>(level);

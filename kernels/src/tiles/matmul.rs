@@ -1,6 +1,6 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! A few rows take each panel as it lies, once. For more rows, NV panels at a time, KC of k at a time, a block of rows passes over
+//! A few rows take each panel as it lies, once or in two parts. For more rows, NV panels at a time, KC of k at a time, a block of rows passes over
 //! KC * 16 NV bytes of weights, which stay in the first cache (widened there once, where the token's dot wants that). Between two
 //! steps of KC the accumulators wait in `words`; a product with K <= KC waits once. While a block computes, each of its tiles asks
 //! for a share of the weights that come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is
