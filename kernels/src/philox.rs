@@ -154,10 +154,11 @@ impl Exponential {
             for start in (0..run).step_by(32) {
                 let indices = s.add_i32(lanes(s), s.splat_i32(start as i32));
                 let indices = [indices, s.add_i32(indices, s.splat_i32(16))];
-                for (i, words) in turn.words(s, first, indices).into_iter().enumerate() {
+                let words = turn.words(s, first, indices);
+                for i in 0..2 {
                     let from = start + 16 * i;
                     if from < run {
-                        body(Span { at: at + from, len: 16.min(run - from) }, ordered(s, words));
+                        body(Span { at: at + from, len: 16.min(run - from) }, ordered(s, words[i]));
                     }
                 }
             }
@@ -205,12 +206,13 @@ impl Turn {
         let thread = splat(s, first.wrapping_sub(self.first) as u32);
         // A product takes two lanes, so half of the counters go in one vector each, in its even lanes; the odd lanes mean nothing.
         let mut c = [[[splat(s, 0); 4]; 2]; N];
-        for (c, indices) in c.iter_mut().zip(indices) {
-            let threads = s.add_i32(indices, thread);
-            for (c, threads) in c.iter_mut().zip([threads, odd(s, threads)]) {
-                let b = s.mul_even(threads, MULTIPLIERS[1]);
+        for v in 0..N {
+            let threads = s.add_i32(indices[v], thread);
+            let halves = [threads, odd(s, threads)];
+            for half in 0..2 {
+                let b = s.mul_even(halves[half], MULTIPLIERS[1]);
                 let a = s.mul_even(s.xor(odd(s, b), splat(s, start[0])), MULTIPLIERS[0]);
-                *c = [s.xor(b, splat(s, start[1])), splat(s, start[2]), s.xor(odd(s, a), splat(s, start[3])), a];
+                c[v][half] = [s.xor(b, splat(s, start[1])), splat(s, start[2]), s.xor(odd(s, a), splat(s, start[3])), a];
             }
         }
         match S::ISA {
@@ -244,19 +246,20 @@ impl Turn {
     fn last<S: Simd, const N: usize, const HALF: usize>(&self, s: S, counters: [[[S::I32; 4]; 2]; N]) -> [S::I32; N] {
         let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
         let mut words = [splat(s, 0); N];
-        for (words, counters) in words.iter_mut().zip(counters) {
-            let mut halves = [*words; 2];
-            for (half, c) in halves.iter_mut().zip(counters) {
+        for v in 0..N {
+            let mut halves = [words[v]; 2];
+            for half in 0..2 {
+                let c = counters[v][half];
                 let far = s.mul_even(c[2 * HALF], MULTIPLIERS[HALF]);
                 let near = s.mul_even(c[2 - 2 * HALF], MULTIPLIERS[1 - HALF]);
                 let factor = s.xor(s.xor(odd(s, far), c[3 - 2 * HALF]), splat(s, self.keys[8][1 - HALF]));
                 let product = s.mul_even(factor, MULTIPLIERS[1 - HALF]);
-                *half = match self.word % 2 {
+                halves[half] = match self.word % 2 {
                     0 => s.xor(s.xor(odd(s, product), near), splat(s, self.keys[9][HALF])),
                     _ => product,
                 };
             }
-            *words = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(halves[1]))), halves[0]);
+            words[v] = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(halves[1]))), halves[0]);
         }
         words
     }

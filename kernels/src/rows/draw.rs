@@ -107,13 +107,15 @@ impl<T: Element> Draw<'_, T> {
                 let turn = self.numbers.turn(element);
                 let mut least = self.least_word();
                 for part in indices.chunks(32) {
-                    let parts = part.split_at(part.len().min(16));
-                    let parts = [parts.0, parts.1];
-                    let [low, high] = parts.map(|part| Span { at: 0, len: part.len() });
-                    let places = [low.load_i32(s, parts[0]), high.load_i32(s, parts[1])];
-                    for (words, part) in turn.words(s, self.first, places).into_iter().zip(parts) {
-                        if s.mask_bits(s.gt_i32(s.splat_i32(least), ordered(s, words))) != u16::MAX {
-                            self.meets(s, part, words);
+                    let parts: [&[i32]; 2] = part.split_at(part.len().min(16)).into();
+                    let mut places = [s.splat_i32(0); 2];
+                    for i in 0..2 {
+                        places[i] = Span { at: 0, len: parts[i].len() }.load_i32(s, parts[i]);
+                    }
+                    let words = turn.words(s, self.first, places);
+                    for i in 0..2 {
+                        if s.mask_bits(s.gt_i32(s.splat_i32(least), ordered(s, words[i]))) != u16::MAX {
+                            self.meets(s, parts[i], words[i]);
                             least = self.least_word();
                         }
                     }
