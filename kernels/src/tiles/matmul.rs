@@ -1,15 +1,15 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! A few rows take each panel as it lies, once or in two parts. For more rows, NV panels at a time, KC of k at a time, a block of rows passes over
-//! KC * 16 NV bytes of weights, which stay in the first cache (widened there once, where the token's dot wants that). Between two
-//! steps of KC the accumulators wait in `words`; a product with K <= KC waits once. While a block computes, each of its tiles asks
-//! for a share of the weights that come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is
-//! compiled once, whatever is done with its sums.
+//! A few rows take each panel as it lies. For more rows, NV panels at a time, KC of k at a time, a block of rows passes over KC * 16 NV
+//! bytes of weights, which stay in the first cache (widened there once, where the token's dot wants that). Between two steps of KC the
+//! accumulators wait in `words`; a product with K <= KC waits once. While a block computes, each of its tiles asks for a share of the
+//! weights that come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever
+//! is done with its sums.
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
 use super::rows::PackedRows;
-use super::{gemv::gemv, int8::tile, unit::suits_unit};
+use super::{few::most_rows, int8::tile, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
 use crate::pack::Panels;
 use crate::simd::Dot;
@@ -57,24 +57,6 @@ const AREA: usize = 64;
 
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
 pub(super) const PARKED: usize = 512;
-
-/// So many rows read weights as they lie: what the registers have sums for, with so many panels.
-const fn few(nv: usize) -> usize {
-    if nv == 4 { 8 } else { 6 }
-}
-
-/// So many rows read them so in two parts, the second from the second cache.
-const IN_TWO_PARTS: usize = 12;
-
-/// Twice the weights of NV panels must fit there: while the parts compute, the next panels come.
-const SECOND_CACHE: usize = 1 << 20;
-
-/// Accumulators with which a step of a few rows takes so long that it has to ask for weights that come: what hardware asks for ends
-/// with a page, and before the next one is under way the steps that the processor sees ahead are done.
-const LONG_STEP: usize = 20;
-
-/// Lines from those of a step to those that it asks for, a page.
-const AHEAD: usize = 64;
 
 /// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
 const FIRST_CACHE: usize = 48 << 10;
@@ -139,8 +121,7 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
-        let in_two_parts = NV == 4 && 2 * 16 * NV * weights.k() <= SECOND_CACHE;
-        if (1..=if in_two_parts { IN_TWO_PARTS } else { few(NV) }).contains(&x.rows()) {
+        if (1..=most_rows(NV, weights.k())).contains(&x.rows()) {
             // As many panels at once as there is room for the sums of: a multiple of all widths.
             let most = PARKED / x.rows().max(6) / 12 * 12;
             for first in panels.clone().step_by(most) {
@@ -173,10 +154,10 @@ pub(super) fn widths<const NV: usize>(panels: Range<usize>) -> impl Iterator<Ite
 }
 
 /// All rows, over panels.
-struct Sweep<'a> {
-    x: PackedRows<'a>,
-    weights: Panels<'a>,
-    parked: &'a mut [[i32; 16]],
+pub(super) struct Sweep<'a> {
+    pub x: PackedRows<'a>,
+    pub weights: Panels<'a>,
+    pub parked: &'a mut [[i32; 16]],
     staged: &'a mut [u64],
 }
 
@@ -200,108 +181,12 @@ impl Sweep<'_> {
 
     /// What the accumulators of NV panels start from.
     #[inline(always)]
-    fn start<S: Dot, const NV: usize>(&self, s: S, panel: usize) -> [S::I32; NV] {
+    pub fn start<S: Dot, const NV: usize>(&self, s: S, panel: usize) -> [S::I32; NV] {
         let mut start = [s.splat_i32(0); NV];
         for v in 0..NV {
             start[v] = s.start(s.load_i32(&self.weights.sums(panel + v)));
         }
         start
-    }
-
-    /// All rows, at most [`few`] or twice that, over some panels, NV at a time.
-    #[inline(always)]
-    fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
-        let rows = self.x.rows();
-        let parts = rows.div_ceil(few(NV));
-        match rows.div_ceil(parts) {
-            1 => self.streams::<S, 1, NV>(s, panels.clone(), parts),
-            2 => self.streams::<S, 2, NV>(s, panels.clone(), parts),
-            3 => self.streams::<S, 3, NV>(s, panels.clone(), parts),
-            4 => self.streams::<S, 4, NV>(s, panels.clone(), parts),
-            5 => self.streams::<S, 5, NV>(s, panels.clone(), parts),
-            6 => self.streams::<S, 6, NV>(s, panels.clone(), parts),
-            7 => self.streams::<S, 7, 3>(s, panels.clone(), parts),
-            _ => self.streams::<S, 8, 3>(s, panels.clone(), parts),
-        }
-        sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });
-    }
-
-    /// All rows, in equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
-    #[inline(never)]
-    fn streams<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panels: Range<usize>, parts: usize) {
-        s.vectorize(
-            #[inline(always)]
-            || {
-                for some in widths::<NV>(panels.clone()) {
-                    for part in 0..parts {
-                        match some.len() {
-                            1 => self.stream::<S, MR, 1>(s, some.start, &panels, [part, parts]),
-                            2 => self.stream::<S, MR, 2>(s, some.start, &panels, [part, parts]),
-                            _ => self.stream::<S, MR, NV>(s, some.start, &panels, [part, parts]),
-                        }
-                    }
-                }
-            },
-        )
-    }
-
-    /// One of the parts of the rows, at most MR of them, over NV of the panels, from `panel` on.
-    #[inline(always)]
-    fn stream<S: Dot, const MR: usize, const NV: usize>(
-        &mut self,
-        s: S,
-        panel: usize,
-        panels: &Range<usize>,
-        [part, parts]: [usize; 2],
-    ) {
-        let (first, end) = (self.x.rows() * part / parts, self.x.rows() * (part + 1) / parts);
-        // Behind the last row it is repeated.
-        let row = |m: usize| (first + m).min(end - 1);
-        let mut x: [&[S::Quad]; MR] = [&[]; MR];
-        for m in 0..MR {
-            x[m] = self.x.row(row(m));
-        }
-        let follows = panel + 2 * NV <= self.weights.len();
-        let (mut w, mut next): ([&[[i8; 64]]; NV], [&[[i8; 64]]; NV]) = ([&[]; NV], [&[]; NV]);
-        for v in 0..NV {
-            w[v] = self.weights.panel(panel + v);
-            if follows {
-                next[v] = self.weights.panel(panel + NV + v);
-            }
-        }
-        let lines = w[0].len();
-        let acc = gemv(
-            s,
-            x,
-            w,
-            self.start::<S, NV>(s, panel),
-            #[inline(always)]
-            |pair| {
-                if parts > 1 {
-                    // Each of two parts asks for half of the next panels.
-                    for v in 0..NV {
-                        if let Some(line) = next[v].get(part * (lines / 2) + pair) {
-                            s.prefetch_far(line);
-                        }
-                    }
-                } else if MR * NV >= LONG_STEP {
-                    for step in 2 * pair..2 * pair + 2 {
-                        let to = step + AHEAD;
-                        for v in 0..NV {
-                            if let Some(line) = if to < lines { w[v].get(to) } else { next[v].get(to - lines) } {
-                                s.prefetch_far(line);
-                            }
-                        }
-                    }
-                }
-            },
-        );
-        for m in 0..MR {
-            let parked = &mut self.parked[row(m) * panels.len() + panel - panels.start..][..NV];
-            for v in 0..NV {
-                s.store_i32(acc[m][v], &mut parked[v]);
-            }
-        }
     }
 
     /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on.

@@ -3,6 +3,7 @@
 //! The number of rows, panels and steps a tile takes at once is a const generic; the bits of a result never depend on it.
 
 mod attention;
+mod few;
 mod gemv;
 mod int8;
 mod matmul;
