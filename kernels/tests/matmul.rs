@@ -136,22 +136,27 @@ fn rows_are_packed_as_columns_are() {
 #[test]
 fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
     let mut random = Random(46);
-    for (m, k, n, first, end) in [
-        (1, 1, 1usize, 0, 1),
-        (3, 70, 33, 0, 3),
-        (7, 256, 64, 0, 4),
-        (65, 320, 96, 2, 6),
-        (130, 515, 130, 0, 9),
-        (140, 64, 592, 0, 37),
+    // Rows that begin about a page apart are packed in another order.
+    for (m, k, n, pitch, first, end) in [
+        (1, 1, 1usize, 1, 0, 1),
+        (3, 70, 33, 33, 0, 3),
+        (7, 256, 64, 64, 0, 4),
+        (65, 320, 96, 96, 2, 6),
+        (130, 515, 130, 130, 0, 9),
+        (140, 64, 592, 592, 0, 37),
+        (5, 300, 150, 4096, 0, 10),
+        (2, 515, 420, 4097, 2, 27),
+        (3, 256, 384, 4088, 0, 24),
+        (9, 68, 257, 8200, 0, 17),
     ] {
         let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
-        let w: Vec<i8> = (0..k * n).map(|_| random.int8()).collect();
+        let w: Vec<i8> = (0..(k - 1) * pitch + n).map(|_| random.int8()).collect();
         let stripes: Vec<i8> = (0..k * n.next_multiple_of(32))
             .map(|at| (at / 32 / k * 32 + at % 32, at / 32 % k))
-            .map(|(j, i)| if j < n { w[i * n + j] } else { 7 })
+            .map(|(j, i)| if j < n { w[i * pitch + j] } else { 7 })
             .collect();
         let rows =
-            [WeightRows { data: &w, pitch: n, stripe: 32, k, n }, WeightRows { data: &stripes, pitch: 32, stripe: 32 * k, k, n }];
+            [WeightRows { data: &w, pitch, stripe: 32, k, n }, WeightRows { data: &stripes, pitch: 32, stripe: 32 * k, k, n }];
         for level in levels() {
             let mut packed = vec![u64::MAX / 5; m * row_words(k).unwrap()];
             level.run(PackRows { x: Activations { data: &x, stride: k, rows: m }, k, words: &mut packed });
@@ -167,8 +172,12 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
                 let words = &mut vec![u64::MAX / 3; UNPACKED_WORDS];
                 level.run(MatmulRows { x: PackedRows::new(&packed, k, m), weights, panels: first..end, words, sink });
                 for (at, found) in out.into_iter().enumerate() {
-                    let sum = || int8_dot(&x[at / n * k..][..k], |i| w[i * n + at % n]);
-                    assert_eq!(found, (16 * first..16 * end).contains(&(at % n)).then(sum), "{level:?} {m}x{k}x{n} at {at}");
+                    let sum = || int8_dot(&x[at / n * k..][..k], |i| w[i * pitch + at % n]);
+                    assert_eq!(
+                        found,
+                        (16 * first..16 * end).contains(&(at % n)).then(sum),
+                        "{level:?} {m}x{k}x{n} of {pitch} at {at}"
+                    );
                 }
             }
         }

@@ -1,8 +1,7 @@
 //! Int8 weights that lie row by row, and are packed on the way to a product.
 //!
-//! A slice of a strip of panels is packed for all rows, and the tiles that read it ask for the rows of the next slice meanwhile:
-//! four lines of each row, so that one look-up of its page serves them all, in about the order in which they will be read. Sums
-//! wait between two slices.
+//! A slice of a strip of panels is packed for all rows, and the tiles that read it ask meanwhile for what is packed next: four lines
+//! of each row, so that one look-up of its page serves them all. Sums wait between two slices.
 
 use super::matmul::{Finished, Pass, Sink, widths};
 use super::rows::PackedRows;
@@ -51,7 +50,8 @@ impl Coming<'_> {
         if self.left == 0 {
             return;
         }
-        let first = self.at / 64;
+        // The line that a run begins in came with the run before.
+        let first = self.at.div_ceil(64);
         for line in self.lines.get(first..first + CELL / 64).unwrap_or_default() {
             s.prefetch(line);
         }
@@ -115,6 +115,48 @@ impl<'a> WeightRows<'a> {
                 parts[j] = rows[j].each_ref();
             }
             quad(s, one, parts, [a, b, c, d], &mut sums);
+        }
+        sums
+    }
+
+    /// Whether rows begin so near to a multiple of a page apart that they share a few sets of the first cache, and lie beside each
+    /// other in these whole panels and quads.
+    fn crowds(&self, panels: &Range<usize>, quads: &Range<usize>) -> bool {
+        const PAGE: usize = 4096;
+        const NEAR: usize = 8;
+        let beside = self.stripe == 32 && self.pitch >= 16 * TWICE;
+        let whole = panels.len() == TWICE && 16 * panels.end <= self.n && 4 * quads.end <= self.k;
+        beside && whole && (self.pitch + NEAR) % PAGE <= 2 * NEAR
+    }
+
+    /// [`WeightRows::pack`] of twice as many panels, quad by quad, where rows [crowd](WeightRows::crowds): a line that two groups of
+    /// four panels share is read for both before others take its place.
+    #[inline(always)]
+    fn pack_twice<S: Dot>(
+        &self,
+        s: S,
+        one: Option<S::X>,
+        first: usize,
+        quads: Range<usize>,
+        to: &mut [[i8; 64]],
+    ) -> [[S::I32; 4]; 2] {
+        let mut sums = [[s.splat_i32(0); 4]; 2];
+        let row = |j: usize| self.data[16 * first + (4 * quads.start + j) * self.pitch..].chunks(4 * self.pitch);
+        let fours = row(0).zip(row(1)).zip(row(2).zip(row(3)));
+        let (groups, length) = (to.as_chunks_mut::<{ 4 * PITCH }>().0, quads.len().min(PITCH));
+        for (q, ((first, second), (third, fourth))) in (0..length).zip(fours) {
+            let mut rows = [&[[0; 32]; 4]; 4];
+            for (to, row) in rows.iter_mut().zip([first, second, third, fourth]) {
+                *to = row.as_chunks().0.first_chunk().expect("128 columns");
+            }
+            for (g, (group, sums)) in groups.iter_mut().zip(&mut sums).enumerate() {
+                let [a, b, c, d] = group.as_chunks_mut::<PITCH>().0 else { unreachable!("four panels") };
+                let part = rows.map(
+                    #[inline(always)]
+                    |row| [&row[2 * g], &row[2 * g + 1]],
+                );
+                quad(s, one, part, [&mut a[q], &mut b[q], &mut c[q], &mut d[q]], sums);
+            }
         }
         sums
     }
@@ -190,7 +232,14 @@ const STRIP: usize = 32;
 /// Columns of those: what a task should have at least.
 pub const STRIP_COLUMNS: usize = 16 * STRIP;
 
-/// Elements of K that are packed at once. Rows of a power of two share few sets of the second cache: 512 of them fit.
+/// Panels of a run, whose lines are asked for while the run before is multiplied. They are other lines of a page than those: of rows
+/// a power of two apart, the same lines of two slices would push each other out of the second cache.
+const RUN: usize = CELL / 16;
+
+/// Panels that are packed at once where rows crowd, else half as many.
+const TWICE: usize = 8;
+
+/// Elements of K that are packed at once. Rows of a power of two share few sets of the second cache: of 1 MiB as many as these.
 const SLICE: usize = 256;
 
 /// Rows whose sums wait between two slices.
@@ -199,8 +248,8 @@ const ROWS: usize = 128;
 /// Vectors from panel to panel: one more than a slice has, so that the panels do not share the sets of the first cache.
 const PITCH: usize = SLICE / 4 + 1;
 
-/// Vectors of a slice of four panels.
-const PACKED: usize = 4 * PITCH;
+/// Vectors of a slice of the panels that are packed at once.
+const PACKED: usize = TWICE * PITCH;
 
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = ROWS * STRIP * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
@@ -241,7 +290,7 @@ impl MatmulRows<'_> {
         let (parked, rest) = words[..UNPACKED_WORDS].split_at_mut(ROWS * STRIP * 8);
         let (packed, staged) = rest.split_at_mut(PACKED * 8);
         let (parked, packed) = (bytemuck::cast_slice_mut(parked), bytemuck::cast_slice_mut(packed));
-        let mut strip = Strip { x, weights, panels: 0..0, parked, packed, sums: [[0; 16]; 4], staged };
+        let mut strip = Strip { x, weights, panels: 0..0, parked, packed, sums: [[0; 16]; TWICE], staged };
         let groups = x.rows().div_ceil(MR);
         let blocks = groups.div_ceil(ROWS / MR);
         for first in panels.clone().step_by(STRIP) {
@@ -267,22 +316,29 @@ struct Strip<'a> {
     panels: Range<usize>,
     parked: &'a mut [[i32; 16]],
     packed: &'a mut [[i8; 64]],
-    sums: [[i32; 16]; 4],
+    sums: [[i32; 16]; TWICE],
     staged: &'a mut [u64],
 }
 
 impl Strip<'_> {
-    /// Packs some quads of four panels, with the column sums of just these.
+    /// Packs some quads of four panels or, where rows crowd, of eight, with the column sums of just these; returns which panels.
     #[inline(never)]
-    fn pack<S: Dot>(&mut self, s: S, first: usize, quads: Range<usize>) {
+    fn pack<S: Dot>(&mut self, s: S, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
         s.vectorize(
             #[inline(always)]
             || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
-                let sums = self.weights.pack(s, one, first, quads.clone(), self.packed, PITCH);
-                for v in 0..4 {
-                    s.store_i32(sums[v], &mut self.sums[v]);
+                let (first, some) = (panels.start, |count| panels.start..panels.end.min(panels.start + count));
+                let (packed, sums) = match self.weights.crowds(&some(TWICE), &quads) {
+                    true => (some(TWICE), self.weights.pack_twice(s, one, first, quads, self.packed)),
+                    false => (some(4), [self.weights.pack(s, one, first, quads, self.packed, PITCH), [s.splat_i32(0); 4]]),
+                };
+                for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
+                    for v in 0..4 {
+                        s.store_i32(sums[v], &mut to[v]);
+                    }
                 }
+                packed
             },
         )
     }
@@ -295,27 +351,36 @@ impl Strip<'_> {
             || {
                 let (k, quads, panels) = (self.weights.k, panel_vectors(self.weights.k), self.panels.clone());
                 for from in (0..quads).step_by(SLICE / 4) {
-                    let to = quads.min(from + SLICE / 4);
-                    let (next, row) = if to < quads { (panels.clone(), 4 * to) } else { (panels.end..panels.end + STRIP, 0) };
-                    let coming = self.weights.coming(next, row..k.min(row + SLICE));
-                    let mut slice = Slice {
-                        pass: Pass { x: self.x, groups: groups.clone(), steps: from..to },
-                        rate: coming.left,
-                        moments: widths::<NV>(panels.clone()).count() * groups.len() * ((to - from) / 16),
-                        due: 0,
-                        coming,
-                    };
-                    let mut at = 0;
-                    for first in panels.clone().step_by(4) {
-                        self.pack(s, first, from..to);
-                        for panels in widths::<NV>(first..panels.end.min(first + 4)) {
-                            let parked = &mut self.parked[at..][..groups.len() * MR * panels.len()];
-                            at += parked.len();
-                            let packed = (&self.packed[(panels.start - first) * PITCH..], &self.sums[panels.start - first..]);
-                            match panels.len() {
-                                1 => slice.run::<S, MR, 1>(s, packed, self.staged, parked),
-                                2 => slice.run::<S, MR, 2>(s, packed, self.staged, parked),
-                                _ => slice.run::<S, MR, NV>(s, packed, self.staged, parked),
+                    let (to, mut at) = (quads.min(from + SLICE / 4), 0);
+                    for start in panels.clone().step_by(RUN) {
+                        let mut run = start..panels.end.min(start + RUN);
+                        // The next run of this slice, the first of the next slice, or what lies behind these panels.
+                        let (next, row) = match (run.end < panels.end, to < quads) {
+                            (true, _) => (run.end, 4 * from),
+                            (_, true) => (panels.start, 4 * to),
+                            _ => (panels.end, 0),
+                        };
+                        let coming = self.weights.coming(next..next + RUN, row..k.min(row + SLICE));
+                        let mut slice = Slice {
+                            pass: Pass { x: self.x, groups: groups.clone(), steps: from..to },
+                            rate: coming.left,
+                            moments: widths::<NV>(run.clone()).count() * groups.len() * ((to - from) / 16),
+                            due: 0,
+                            coming,
+                        };
+                        while !run.is_empty() {
+                            let some = self.pack(s, run.clone(), from..to);
+                            run.start = some.end;
+                            for panels in widths::<NV>(some.clone()) {
+                                let parked = &mut self.parked[at..][..groups.len() * MR * panels.len()];
+                                at += parked.len();
+                                let v = panels.start - some.start;
+                                let packed = (&self.packed[v * PITCH..], &self.sums[v..]);
+                                match panels.len() {
+                                    1 => slice.run::<S, MR, 1>(s, packed, self.staged, parked),
+                                    2 => slice.run::<S, MR, 2>(s, packed, self.staged, parked),
+                                    _ => slice.run::<S, MR, NV>(s, packed, self.staged, parked),
+                                }
                             }
                         }
                     }
