@@ -10,8 +10,10 @@ mod matmul;
 mod rows;
 mod unit;
 mod unpacked;
+mod weight_rows;
 
 pub use attention::{Attention, KvTiled};
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use rows::{Activations, PackRows, PackedRows, row_words};
-pub use unpacked::{MatmulRows, PackStrip, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows};
+pub use unpacked::{MatmulRows, STRIP_COLUMNS, UNPACKED_WORDS};
+pub use weight_rows::{PackStrip, WeightRows};

@@ -1,0 +1,230 @@
+//! Int8 weights that lie row by row, and how they are packed and asked for.
+
+use crate::dispatch::{Kernel, compiled_here};
+use crate::pack::{ones, panel_vectors};
+use crate::simd::Dot;
+use core::ops::Range;
+
+/// A weight that lies row by row: whole rows, or stripes of 32 columns one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightRows<'a> {
+    /// The elements.
+    pub data: &'a [i8],
+    /// Elements from row to row.
+    pub pitch: usize,
+    /// Elements from 32 columns to the next 32 of the same row.
+    pub stripe: usize,
+    /// Rows.
+    pub k: usize,
+    /// Columns.
+    pub n: usize,
+}
+
+/// Panels that are packed at once where rows crowd, else half as many.
+pub(super) const TWICE: usize = 8;
+
+/// Elements of K that are packed at once. Rows of a power of two share few sets of the second cache: of 1 MiB as many as these.
+pub(super) const SLICE: usize = 256;
+
+/// Vectors from panel to panel: one more than a slice has, so that the panels do not share the sets of the first cache.
+pub(super) const PITCH: usize = SLICE / 4 + 1;
+
+/// What will be read: runs of cells, each of which is some neighbouring lines.
+pub(super) struct Coming<'a> {
+    lines: &'a [[i8; 64]],
+    /// Where the next cell begins, and the run that it belongs to.
+    at: usize,
+    run: usize,
+    /// Bytes from cell to cell, and from run to run.
+    step: usize,
+    pitch: usize,
+    /// Cells of a run, and those that are left of this one and of all.
+    cells: usize,
+    here: usize,
+    pub left: usize,
+}
+
+/// Bytes of a cell.
+pub(super) const CELL: usize = 256;
+
+impl Coming<'_> {
+    /// Asks for the next cell.
+    #[inline(always)]
+    pub fn ask<S: Dot>(&mut self, s: S) {
+        if self.left == 0 {
+            return;
+        }
+        // The line that a run begins in came with the run before.
+        let first = self.at.div_ceil(64);
+        for line in self.lines.get(first..first + CELL / 64).unwrap_or_default() {
+            s.prefetch(line);
+        }
+        (self.left, self.here, self.at) = (self.left - 1, self.here - 1, self.at + self.step);
+        if self.here == 0 {
+            self.run += self.pitch;
+            (self.here, self.at) = (self.cells, self.run);
+        }
+    }
+}
+
+impl<'a> WeightRows<'a> {
+    /// Packs some quads of four panels, of which the first is even; a panel lies [`PITCH`] vectors behind the one before. What the
+    /// weight does not have is zero. Returns the sums of what was packed, with `one` as [`ones`] makes it; without it zeros.
+    #[inline(always)]
+    pub(super) fn pack<S: Dot>(
+        &self,
+        s: S,
+        one: Option<S::X>,
+        first: usize,
+        quads: Range<usize>,
+        to: &mut [[i8; 64]],
+    ) -> [S::I32; 4] {
+        let at = first / 2 * self.stripe + 4 * quads.start * self.pitch;
+        let (a, b) = to[..3 * PITCH + quads.len()].split_at_mut(PITCH);
+        let (b, c) = b.split_at_mut(PITCH);
+        let (c, d) = c.split_at_mut(PITCH);
+        let mut outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads.clone());
+        let mut sums = [s.splat_i32(0); 4];
+        // Rows may overlap: not where four are taken at a time.
+        let apart = 16 * first + 64 <= self.n && self.pitch >= 32;
+        let whole = if apart { (self.k / 4).clamp(quads.start, quads.end) - quads.start } else { 0 };
+        if whole > 0 {
+            // Whole rows, in two halves of 32 columns, whose lengths are the same for all: none is asked for inside the loop.
+            let half = |at: usize| self.data.get(at..).unwrap_or_default().chunks_exact(4 * self.pitch);
+            let row = |j: usize| half(at + j * self.pitch).zip(half(at + j * self.pitch + self.stripe));
+            let fours = row(0).zip(row(1)).zip(row(2).zip(row(3)));
+            let whole = whole.min(fours.len());
+            for (((((a, b), c), d), _), ((first, second), (third, fourth))) in outputs.by_ref().take(whole).zip(fours) {
+                let mut rows = [[&[0; 32]; 2]; 4];
+                for (row, (left, right)) in rows.iter_mut().zip([first, second, third, fourth]) {
+                    *row = [left.first_chunk().expect("32 columns"), right.first_chunk().expect("32 columns")];
+                }
+                quad(s, one, rows, [a, b, c, d], &mut sums);
+            }
+        }
+        for ((((a, b), c), d), q) in outputs {
+            let mut rows = [[[0; 32]; 2]; 4];
+            for j in 0..self.k.saturating_sub(4 * q).min(4) {
+                for half in 0..2 {
+                    let columns = self.n.saturating_sub(16 * first + 32 * half).min(32);
+                    if columns > 0 {
+                        let row = &self.data[at + (4 * (q - quads.start) + j) * self.pitch + half * self.stripe..];
+                        rows[j][half][..columns].copy_from_slice(&row[..columns]);
+                    }
+                }
+            }
+            let mut parts = [[&[0; 32]; 2]; 4];
+            for j in 0..4 {
+                parts[j] = rows[j].each_ref();
+            }
+            quad(s, one, parts, [a, b, c, d], &mut sums);
+        }
+        sums
+    }
+
+    /// Whether rows begin so near to a multiple of a page apart that they share a few sets of the first cache, and lie beside each
+    /// other in these whole panels and quads.
+    pub(super) fn crowds(&self, panels: &Range<usize>, quads: &Range<usize>) -> bool {
+        const PAGE: usize = 4096;
+        const NEAR: usize = 8;
+        let beside = self.stripe == 32 && self.pitch >= 16 * TWICE;
+        let whole = panels.len() == TWICE && 16 * panels.end <= self.n && 4 * quads.end <= self.k;
+        beside && whole && (self.pitch + NEAR) % PAGE <= 2 * NEAR
+    }
+
+    /// [`WeightRows::pack`] of twice as many panels, quad by quad, where rows [crowd](WeightRows::crowds): a line that two groups of
+    /// four panels share is read for both before others take its place.
+    #[inline(always)]
+    pub(super) fn pack_twice<S: Dot>(
+        &self,
+        s: S,
+        one: Option<S::X>,
+        first: usize,
+        quads: Range<usize>,
+        to: &mut [[i8; 64]],
+    ) -> [[S::I32; 4]; 2] {
+        let mut sums = [[s.splat_i32(0); 4]; 2];
+        let row = |j: usize| self.data[16 * first + (4 * quads.start + j) * self.pitch..].chunks(4 * self.pitch);
+        let fours = row(0).zip(row(1)).zip(row(2).zip(row(3)));
+        let (groups, length) = (to.as_chunks_mut::<{ 4 * PITCH }>().0, quads.len().min(PITCH));
+        for (q, ((first, second), (third, fourth))) in (0..length).zip(fours) {
+            let mut rows = [&[[0; 32]; 4]; 4];
+            for (to, row) in rows.iter_mut().zip([first, second, third, fourth]) {
+                *to = row.as_chunks().0.first_chunk().expect("128 columns");
+            }
+            for (g, (group, sums)) in groups.iter_mut().zip(&mut sums).enumerate() {
+                let [a, b, c, d] = group.as_chunks_mut::<PITCH>().0 else { unreachable!("four panels") };
+                let part = rows.map(
+                    #[inline(always)]
+                    |row| [&row[2 * g], &row[2 * g + 1]],
+                );
+                quad(s, one, part, [&mut a[q], &mut b[q], &mut c[q], &mut d[q]], sums);
+            }
+        }
+        sums
+    }
+
+    /// Some rows of some panels, of which the first is even; nothing of panels that do not exist.
+    #[inline(always)]
+    pub(super) fn coming(&self, panels: Range<usize>, rows: Range<usize>) -> Coming<'a> {
+        let columns = self.n.min(16 * panels.end).saturating_sub(16 * panels.start);
+        let (runs, pitch, cells, step) = match self.pitch {
+            32 => (columns.div_ceil(32), self.stripe, (32 * rows.len()).div_ceil(CELL), CELL),
+            step => (columns.div_ceil(CELL), CELL, rows.len(), step),
+        };
+        let run = panels.start / 2 * self.stripe + rows.start * self.pitch;
+        Coming { lines: self.data.as_chunks().0, at: run, run, step, pitch, cells, here: cells, left: runs * cells }
+    }
+}
+
+/// Packs a quad of four panels, and adds it to their sums while it is in registers: last first, behind which nothing else is stored.
+#[inline(always)]
+fn quad<S: Dot>(s: S, one: Option<S::X>, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4], sums: &mut [S::I32; 4]) {
+    let [a, b, c, d] = to;
+    s.interleave(rows, [a, b, c, d]);
+    if let Some(one) = one {
+        sums[3] = s.dot(sums[3], one, s.weights(d));
+        sums[2] = s.dot(sums[2], one, s.weights(c));
+        sums[1] = s.dot(sums[1], one, s.weights(b));
+        sums[0] = s.dot(sums[0], one, s.weights(a));
+    }
+}
+
+/// Packs some panels.
+pub struct PackStrip<'a> {
+    /// The weights.
+    pub weights: WeightRows<'a>,
+    /// The first of the panels, an even number.
+    pub first: usize,
+    /// [`panel_vectors`]`(k)` for each 16 columns.
+    pub panels: &'a mut [[i8; 64]],
+    /// One for each 16 columns.
+    pub sums: &'a mut [[i8; 64]],
+}
+
+impl Kernel for PackStrip<'_> {
+    type Output = ();
+    compiled_here!();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let PackStrip { weights, first, panels, sums } = self;
+        let (vectors, one, all) = (panel_vectors(weights.k), Some(ones(s)), first..first + sums.len());
+        let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
+        sums.fill([0; 64]);
+        for from in (0..vectors).step_by(SLICE / 4) {
+            let quads = from..vectors.min(from + SLICE / 4);
+            for ((first, panels), sums) in all.clone().step_by(4).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
+                let part = weights.pack(s, one, first, quads.clone(), &mut slice);
+                for (((panel, slice), sums), part) in
+                    panels.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)).zip(sums).zip(part)
+                {
+                    panel[quads.clone()].copy_from_slice(&slice[..quads.len()]);
+                    let mut all = bytemuck::cast(*sums);
+                    s.store_i32(s.add_i32(s.load_i32(&all), part), &mut all);
+                    *sums = bytemuck::cast(all);
+                }
+            }
+        }
+    }
+}
