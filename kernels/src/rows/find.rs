@@ -212,15 +212,19 @@ fn list_block<'a, S: Simd, T: Element>(s: S, block: &[T], start: usize, bound: B
 /// Writes the numbers of the bits that are set, from `start` on; returns the room behind them.
 #[inline(always)]
 fn list_bits<S: Simd>(s: S, word: u64, start: usize, to: &mut [i32]) -> &mut [i32] {
-    let front = to.first_chunk_mut::<ROOM>().expect("room");
-    if word == u64::MAX {
+    let (count, front) = (word.count_ones() as usize, to.first_chunk_mut::<ROOM>().expect("room"));
+    // Mostly one is set, sometimes two.
+    if count <= 2 {
+        front[0] = start as i32 + word.trailing_zeros() as i32;
+        front[1] = start as i32 + (word & word.wrapping_sub(1)).trailing_zeros() as i32;
+    } else if word == u64::MAX {
         for (j, to) in front.as_chunks_mut::<16>().0.iter_mut().enumerate() {
             s.store_i32(s.add_i32(lanes(s), s.splat_i32((start + 16 * j) as i32)), to);
         }
     } else {
         positions(word, start, front);
     }
-    &mut to[word.count_ones() as usize..]
+    &mut to[count..]
 }
 
 /// Writes the numbers of the bits of `word` that are set, from `base` on, to the front of `to`, and some more of no meaning up to

@@ -115,7 +115,7 @@ impl First {
         Some(sampled(s, (k / step).max(2), maxima, step).min(f32::MAX))
     }
 
-    /// Makes a list of all that reach some value, sorted, if these are few and there are maxima of blocks; returns how many.
+    /// Makes a list of all that reach some value, in index order, if these are few and there are maxima of blocks; returns how many.
     #[inline(always)]
     pub fn near<S: Simd, T: Element, const BLOCK: usize>(
         &self,
@@ -133,7 +133,6 @@ impl First {
             _ => return None,
         };
         look_up(s, row, &list.indices[..n], &mut list.values[..n]);
-        list.sort(s, n);
         Some(n)
     }
 

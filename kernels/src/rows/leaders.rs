@@ -5,10 +5,11 @@ use super::keep::Kept;
 use super::largest::First;
 use super::min_p::{TINY, surroundings};
 use super::nucleus::Front;
-use super::race::{certain_race_of_first, forgives_division};
+use super::race::{certain_race, forgives_division};
 use super::sample::{Sample, Stages, Workspace};
 use super::select::List;
 use super::softmax::Weights;
+use super::sort_few::FEW;
 use super::threshold::count;
 use crate::element::Element;
 use crate::simd::Simd;
@@ -26,7 +27,8 @@ pub(super) const FEWEST: usize = 12;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
 
-/// Lists the leaders, or about as many; `None` where others win too often.
+/// Lists the leaders, or about as many; `None` where others win too often. Either they are sorted, or they are all that reach some
+/// value, which is returned.
 #[inline(always)]
 fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -36,7 +38,7 @@ fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
     first: &mut First,
     maxima: &mut [f32],
     list: &mut List<'_>,
-) -> Option<usize> {
+) -> Option<(usize, Option<f32>)> {
     let listed = leaders(k);
     let flat = |least: f32| listed < k && max - least < FLAT;
     if listed <= GUESSED
@@ -48,14 +50,29 @@ fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
         if let Some(n) = first.near::<S, T, BLOCK>(s, row, guess, maxima, list)
             && n >= k.min(FEWEST)
         {
-            return Some(n);
+            return Some((n, Some(guess)));
         }
     }
     let least = first.bound::<S, T, BLOCK>(s, row, listed, maxima, list);
     if flat(least) {
         return None;
     }
-    Some(first.list::<S, T, BLOCK>(s, row, (listed, least), maxima, list))
+    Some((first.list::<S, T, BLOCK>(s, row, (listed, least), maxima, list), None))
+}
+
+/// Makes weights of listed values, sorted. Of a few, all that reach some value, the indices stay where they are, and their places
+/// follow them, [`FEW`] further on: then true is returned, and there are as many weights, the last for any that do not reach that value.
+#[inline(always)]
+fn weigh<S: Simd>(s: S, max: f32, n: usize, reached: Option<f32>, list: &mut List<'_>) -> bool {
+    let weights = Weights::Shifted { max };
+    if let Some(least) = reached {
+        if n <= FEW && weights.apply_few(s, list, n, (least, max)) {
+            return true;
+        }
+        list.sort(s, n);
+    }
+    weights.apply(s, &mut list.values[..n]);
+    false
 }
 
 impl<T: Element> Sample<'_, T> {
@@ -72,20 +89,25 @@ impl<T: Element> Sample<'_, T> {
     #[inline(always)]
     pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, first: &mut First) -> Option<usize> {
         let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
-        let sure = if min_p > 0.0 { surroundings(min_p, max).map(|(sure, _)| sure) } else { None };
+        let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
         // What does not reach it is out.
         let stay = sure.and_then(
             #[inline(always)]
-            |sure| first.near::<S, T, BLOCK>(s, self.row, sure, maxima, list),
+            |sure| Some((first.near::<S, T, BLOCK>(s, self.row, sure, maxima, list)?, Some(sure))),
         );
         let all = stay.is_some();
-        let n = match stay {
-            Some(n) => n,
+        let (listed, reached) = match stay {
+            Some(stay) => stay,
             None => list_leaders::<S, T, BLOCK>(s, self.row, k, max, first, maxima, list)?,
+        };
+        let few = weigh(s, max, listed, reached, list);
+        let (n, known) = (listed.min(k), if few { FEW } else { listed });
+        let weights = &mut *list.values;
+        if known < k {
+            let last = weights[known - 1];
+            weights[known..k].fill(last);
         }
-        .min(k);
-        let weights = &mut list.values[..n];
-        Weights::Shifted { max: weights[0] }.apply(s, weights);
+        let (weights, all_weights) = (&weights[..n], &weights[..k]);
         let mut front = Front { least: n, most: k };
         if p < 1.0 {
             let others = (k - n) as f64 * f64::from(weights[n - 1]);
@@ -96,12 +118,13 @@ impl<T: Element> Sample<'_, T> {
             front = part;
         }
         if min_p > 0.0 {
-            let [least, most] = [1.0 + SLACK, 1.0 - SLACK].map(|factor| count(s, weights, min_p * factor));
+            let (least, most) = (count(s, weights, min_p * (1.0 + SLACK)), count(s, weights, min_p * (1.0 - SLACK)));
             // Those behind the listed ones may reach it too.
             front = front.within(least, if most == n && !all { k } else { most });
         }
-        let place = certain_race_of_first(s, &weights[..n.min(front.most)], front.most, &self.noise)?;
-        (place < front.least).then(|| list.indices[place] as usize)
+        let place = certain_race(s, &all_weights[..front.most], &self.noise).filter(|&place| place < front.least.min(n))?;
+        let place = if few { list.indices[FEW + place] as usize } else { place };
+        Some(list.indices[place] as usize)
     }
 
     /// [`Sample::keep_top_k`] where none did.

@@ -4,6 +4,7 @@ use super::Span;
 use super::key::{ascending_to_value, value_to_ascending};
 use super::softmax::Weights;
 use crate::element::Element;
+use crate::math::log;
 use crate::simd::Simd;
 
 /// Below this, what is too small for an `f32` takes part in the comparison.
@@ -12,14 +13,24 @@ pub const TINY: f32 = 1e-20;
 /// Two values close to where min-p cuts, the former surely not above it, the latter not below: what lies between them hangs on the
 /// sum of the row.
 #[inline(always)]
-pub fn surroundings(min_p: f32, max: f32) -> Option<(f32, f32)> {
+pub fn surroundings<S: Simd>(s: S, min_p: f32, max: f32) -> Option<(f32, f32)> {
     if min_p < TINY {
         return None;
     }
-    let bound = f64::from(max) + libm::log(f64::from(min_p));
-    // More than all roundings of exp, of its argument and of the bound itself.
+    let bound = f64::from(max) + f64::from(log_of_one(s, min_p));
+    // More than all roundings of exp, of its argument, of the logarithm and of the bound itself.
     let slack = 1e-5 + 4.0 * f64::from(f32::EPSILON) * (libm::fabs(f64::from(max)) + 50.0);
     Some(((bound - slack) as f32, (bound + slack) as f32))
+}
+
+#[inline(never)]
+fn log_of_one<S: Simd>(s: S, x: f32) -> f32 {
+    let mut lanes = [0.0; 16];
+    s.vectorize(
+        #[inline(always)]
+        || s.store(log(s, s.splat(x)), &mut lanes),
+    );
+    lanes[0]
 }
 
 /// Whether a sample of the row suggests that more than `n` elements reach a bound.

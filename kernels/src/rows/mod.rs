@@ -43,6 +43,7 @@ mod threshold;
 mod bound;
 
 mod sort;
+mod sort_few;
 
 mod survivors;
 

@@ -8,7 +8,6 @@ use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
-use core::ops::Range;
 
 /// What the probabilities are divided by.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +130,9 @@ pub fn certain_place<S: Simd>(s: S, n: usize, noise: &Noise<'_>, weight: impl Fn
     lead.certain()
 }
 
+/// Weights of a list that meet the lead at once.
+const PART: usize = 64;
+
 impl Lead {
     pub(super) const NOBODY: Lead = Lead { place: 0, best: -1.0, second: -1.0 };
 
@@ -175,40 +177,52 @@ impl Lead {
         }
     }
 
-    /// [`Lead::race`] of a list of weights.
+    /// [`Lead::race`] of a list of weights: of every 64 the best two, without a branch that hangs on which they are.
     #[inline(never)]
     fn race_list<S: Simd>(&mut self, s: S, weights: &[f32], start: usize, noise: &Noise<'_>) {
         s.vectorize(
             #[inline(always)]
             || {
-                self.race(
-                    s,
-                    weights.len(),
-                    start,
-                    noise,
-                    #[inline(always)]
-                    |span| span.load(s, weights, 0.0),
-                )
+                let nobody = s.splat(-1.0);
+                for (part, weights) in weights.chunks(PART).enumerate() {
+                    let (start, least) = (start + PART * part, s.splat(-self.best * NEAR));
+                    let (mut racers, mut nearest) = ([(nobody, s.splat(1.0)); 4], nobody);
+                    vectors(
+                        weights.len(),
+                        #[inline(always)]
+                        |span| {
+                            let noise = noise.at(s, Span { at: start + span.at, ..span });
+                            let e = span.load(s, weights, -1.0);
+                            // Not below 0 if it comes near the lead: one rounding does not change a sign.
+                            nearest = s.max(s.fma(noise, least, e), nearest);
+                            racers[span.at / 16] = (e, noise);
+                        },
+                    );
+                    if s.mask_bits(s.le(s.splat(0.0), nearest)) != 0 {
+                        self.meets_all(s, start, racers);
+                    }
+                }
             },
         )
     }
 
-    /// [`Lead::race`] of places that weigh the same.
-    #[inline(never)]
-    fn race_equals<S: Simd>(&mut self, s: S, weight: f32, places: Range<usize>, noise: &Noise<'_>) {
-        s.vectorize(
-            #[inline(always)]
-            || {
-                self.race(
-                    s,
-                    places.len(),
-                    places.start,
-                    noise,
-                    #[inline(always)]
-                    |_| s.splat(weight),
-                )
-            },
-        )
+    /// Lets 64 weights with their noises meet the lead; what is no number does not.
+    #[inline(always)]
+    fn meets_all<S: Simd>(&mut self, s: S, start: usize, racers: [(S::F32, S::F32); 4]) {
+        let nobody = s.splat(-1.0);
+        let (mut scores, mut is_best) = ([nobody; 4], [s.eq(nobody, nobody); 4]);
+        for (score, (e, noise)) in scores.iter_mut().zip(racers) {
+            *score = s.max(s.div(e, noise), nobody);
+        }
+        let best = largest(s, scores);
+        for (is_best, score) in is_best.iter_mut().zip(&mut scores) {
+            *is_best = s.eq(*score, s.splat(best));
+            *score = s.select(*is_best, nobody, *score);
+        }
+        let hits = s.mask_bits_64(is_best);
+        let second = if hits & (hits - 1) == 0 { largest(s, scores) } else { best };
+        self.meets(start + hits.trailing_zeros() as usize, best);
+        self.second = self.second.max(second);
     }
 
     #[inline(always)]
@@ -226,24 +240,21 @@ impl Lead {
     }
 }
 
+/// The largest lane of four vectors.
+#[inline(always)]
+fn largest<S: Simd>(s: S, [a, b, c, d]: [S::F32; 4]) -> f32 {
+    s.reduce_max(s.max(s.max(a, b), s.max(c, d)))
+}
+
 /// [`certain_place`] of a list of weights.
 #[inline(always)]
 pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<usize> {
-    certain_race_of_first(s, weights, weights.len(), noise)
-}
-
-/// [`certain_place`] among `n` weights that fall, of which the first are known: none of the others weighs more than the last of these.
-#[inline(always)]
-pub fn certain_race_of_first<S: Simd>(s: S, weights: &[f32], n: usize, noise: &Noise<'_>) -> Option<usize> {
     if !forgives_division(noise) {
         return None;
     }
     let mut lead = Lead::NOBODY;
     lead.race_list(s, weights, 0, noise);
-    if let (Some(&last), true) = (weights.last(), weights.len() < n) {
-        lead.race_equals(s, last, weights.len()..n, noise);
-    }
-    lead.certain().filter(|&place| place < weights.len())
+    lead.certain()
 }
 
 /// [`certain_place`] in a row that no stage touched.

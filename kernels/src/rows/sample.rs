@@ -279,11 +279,12 @@ impl<'a, T: Element> Sample<'a, T> {
     #[inline(always)]
     fn certain_min_p<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
         let Workspace { list, maxima } = &mut self.work;
-        let (row, sure) = (self.row, surroundings(self.stages.min_p, max)?);
+        let (row, sure) = (self.row, surroundings(s, self.stages.min_p, max)?);
         let blocks = row.len().div_ceil(BLOCK);
-        let (n, at) = match reaches_often(s, row, sure.0, list.values.len() / 2) {
-            true => (0, 0),
-            false => gather::<S, T, BLOCK>(s, row, maxima, sure.0, 0, list, 0),
+        let (n, at) = match First::Blocks.near::<S, T, BLOCK>(s, row, sure.0, maxima, list) {
+            Some(n) => (n, blocks),
+            None if reaches_often(s, row, sure.0, list.values.len() / 2) => (0, 0),
+            None => gather::<S, T, BLOCK>(s, row, maxima, sure.0, 0, list, 0),
         };
         if at < blocks {
             if matches!(self.noise, Noise::None) {

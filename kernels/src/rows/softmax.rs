@@ -5,6 +5,8 @@
 
 use super::key::clean;
 use super::mass::clamp;
+use super::select::List;
+use super::sort_few::{FEW, sorted_few};
 use super::survivors::Above;
 use super::{Span, row_sum, vectors};
 use crate::element::Element;
@@ -224,6 +226,28 @@ impl Weights {
                     #[inline(always)]
                     |span| span.store(s, self.of(s, span.load(s, values, f32::NEG_INFINITY)), values),
                 );
+            },
+        )
+    }
+
+    /// Makes probabilities of a short list whose values lie within bounds, as [`sorted_few`] sorts it; false where it does not.
+    #[inline(never)]
+    pub fn apply_few<S: Simd>(&self, s: S, list: &mut List<'_>, n: usize, bounds: (f32, f32)) -> bool {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let values = list.values.first_chunk_mut().expect("room");
+                let (_, places) = list.indices.split_at_mut(FEW);
+                let places = places.first_chunk_mut().expect("room");
+                sorted_few(
+                    s,
+                    values,
+                    places,
+                    n,
+                    bounds,
+                    #[inline(always)]
+                    |v| self.of(s, v),
+                )
             },
         )
     }

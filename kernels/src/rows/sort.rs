@@ -6,26 +6,25 @@
 //! sorted on its own, with smaller steps: mostly of one unit, and always after a few times.
 
 use super::key::value_to_ascending;
-use super::threshold::range;
-use super::{Span, lanes, vectors};
+use super::{Span, lanes, threshold, vectors};
 use crate::simd::Simd;
 use core::ops::Range;
 
 /// Integers that order as the distances of values from the largest do.
 #[derive(Clone, Copy)]
-struct Scale {
+pub(super) struct Scale {
     /// The largest value, one step above it.
     top: i32,
     /// Steps of `2^shift` units in the last place.
-    shift: u32,
+    pub shift: u32,
     /// Bits of a place.
     places: u32,
 }
 
 impl Scale {
+    /// Of values whose [`threshold::range`] this is.
     #[inline(always)]
-    fn new<S: Simd>(s: S, values: &[f32], places: u32) -> Scale {
-        let (least, top) = range(s, values);
+    pub fn new((least, top): (i32, i32), places: u32) -> Scale {
         let bits = u32::BITS - (top.wrapping_sub(least) as u32).leading_zeros();
         Scale { top, shift: (bits + places).saturating_sub(u32::BITS), places }
     }
@@ -38,7 +37,7 @@ impl Scale {
     /// Signed, ascending as a value falls, then as the place rises, of 16 neighbours from place `at` on; the largest in the lanes from
     /// `len` on.
     #[inline(always)]
-    fn keys<S: Simd>(&self, s: S, values: S::F32, Span { at, len }: Span) -> S::I32 {
+    pub fn keys<S: Simd>(&self, s: S, values: S::F32, Span { at, len }: Span) -> S::I32 {
         let value = order(s, s.bits(s.add(values, s.splat(0.0))));
         let steps = s.shr(s.sub_i32(s.splat_i32(self.top), value), self.shift);
         let place = s.add_i32(lanes(s), s.splat_i32(at as i32));
@@ -53,7 +52,7 @@ impl Scale {
 
     /// The values of keys whose steps are single units.
     #[inline(always)]
-    fn values<S: Simd>(&self, s: S, keys: S::I32) -> S::F32 {
+    pub fn values<S: Simd>(&self, s: S, keys: S::I32) -> S::F32 {
         let steps = s.shr(s.xor(keys, s.splat_i32(i32::MIN)), self.places);
         s.from_bits(order(s, s.sub_i32(s.splat_i32(self.top), steps)))
     }
@@ -117,7 +116,7 @@ fn sort_range<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Ran
         || {
             let n = range.len();
             let m = keys_len(n);
-            let scale = Scale::new(s, &values[range.clone()], m.trailing_zeros());
+            let scale = Scale::new(threshold::range(s, &values[range.clone()]), m.trailing_zeros());
             let (values, sorted) = values.split_at_mut(values.len() - m);
             let (indices, keys) = indices.split_at_mut(indices.len() - m);
             let (values, indices) = (&mut values[range.clone()], &mut indices[range]);
@@ -251,7 +250,7 @@ pub(super) fn sort_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], ris
 }
 
 /// Vectors that are sorted at once, in registers.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 
 /// Changes vectors where they stand.
 #[inline(always)]

@@ -249,3 +249,44 @@ fn misleading_samples() {
         }
     }
 }
+
+/// Choices that a few of the largest decide, or nearly: lists of any length around what is sorted at once, ties at their ends, and noise
+/// that lets the others win.
+#[test]
+fn choices_of_a_few() {
+    let mut random = Random(17);
+    for round in 0..rounds(600) {
+        let v = [1100, 5003, 9001, 33_000][random.below(4)];
+        // Of these the r-th largest weighs about 1 / r^spread.
+        let (spread, step) = ([0.7, 1.0, 2.0][random.below(3)], [0.0, 0.0, 0.25][random.below(3)]);
+        let high = [0, 0, 1, 12, 16, 31, 32, 33, 50, 64, 65, 130][random.below(12)];
+        let mut tail = || -(1.0 - random.unit().abs()).max(1e-7).ln();
+        let mut row: Vec<f32> = (0..v).map(|_| tail() * spread).collect();
+        let mut q: Vec<f32> = (0..v).map(|_| tail()).collect();
+        for _ in 0..high {
+            row[random.below(v)] += 3.0 * spread;
+        }
+        if step > 0.0 {
+            row.iter_mut().for_each(|x| *x = (*x / step).round() * step);
+        }
+        let k = [1, 2, 12, 31, 32, 33, 50, 64, 65, 100, 200, 256][random.below(12)];
+        let stages = Stages {
+            k,
+            p: [1.0, 1.0, 0.9, 0.3][random.below(4)],
+            min_p: [0.0, 0.0, 0.05, 0.5][random.below(4)],
+            is_logits: true,
+        };
+        if round % 3 == 0 {
+            q[random.below(k)] = [0.0, 1e-6, f32::NAN, f32::INFINITY][random.below(4)];
+        }
+        let (seed, elements) = (random.bits(), 1 << 30);
+        let drawn = Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements };
+        for noise in [Noise::Given { q: &q, eps: 1e-8 }, drawn] {
+            let expected = defined(&row, &stages, &noise, elements, seed);
+            for level in levels() {
+                let found = found(|row| level.run(row), &row, stages, noise, [false; 2], usize::MAX);
+                assert_eq!(found.choice, expected.choice, "{level:?} v={v} {spread} {step} {high} {stages:?}");
+            }
+        }
+    }
+}
