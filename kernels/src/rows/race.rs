@@ -183,32 +183,44 @@ impl Lead {
         s.vectorize(
             #[inline(always)]
             || {
-                let nobody = s.splat(-1.0);
                 for (part, weights) in weights.chunks(PART).enumerate() {
-                    let (start, least) = (start + PART * part, s.splat(-self.best * NEAR));
-                    let (mut racers, mut nearest) = ([(nobody, s.splat(1.0)); 4], nobody);
+                    let (start, nobody) = (start + PART * part, s.splat(-1.0));
+                    if self.best >= 0.0 && !self.comes_near(s, weights, start, noise) {
+                        continue;
+                    }
+                    let mut racers = [(nobody, s.splat(1.0)); 4];
                     vectors(
                         weights.len(),
                         #[inline(always)]
                         |span| {
                             let noise = noise.at(s, Span { at: start + span.at, ..span });
-                            let e = span.load(s, weights, -1.0);
-                            // Not below 0 if it comes near the lead: one rounding does not change a sign.
-                            nearest = s.max(s.fma(noise, least, e), nearest);
-                            racers[span.at / 16] = (e, noise);
+                            racers[span.at / 16] = (span.load(s, weights, -1.0), noise);
                         },
                     );
-                    if s.mask_bits(s.le(s.splat(0.0), nearest)) != 0 {
-                        self.meets_all(s, start, racers);
-                    }
+                    self.meets_all(s, racers, start);
                 }
             },
         )
     }
 
+    /// Whether one of some weights comes near the lead, or all but that. A rounding does not change the sign of a difference.
+    #[inline(always)]
+    fn comes_near<S: Simd>(&self, s: S, weights: &[f32], start: usize, noise: &Noise<'_>) -> bool {
+        let (least, mut nearest) = (s.splat(-self.best * NEAR), s.splat(-1.0));
+        vectors(
+            weights.len(),
+            #[inline(always)]
+            |span| {
+                let noise = noise.at(s, Span { at: start + span.at, ..span });
+                nearest = s.max(s.fma(noise, least, span.load(s, weights, -1.0)), nearest);
+            },
+        );
+        s.mask_bits(s.le(s.splat(0.0), nearest)) != 0
+    }
+
     /// Lets 64 weights with their noises meet the lead; what is no number does not.
     #[inline(always)]
-    fn meets_all<S: Simd>(&mut self, s: S, start: usize, racers: [(S::F32, S::F32); 4]) {
+    fn meets_all<S: Simd>(&mut self, s: S, racers: [(S::F32, S::F32); 4], start: usize) {
         let nobody = s.splat(-1.0);
         let (mut scores, mut is_best) = ([nobody; 4], [s.eq(nobody, nobody); 4]);
         for (score, (e, noise)) in scores.iter_mut().zip(racers) {
