@@ -61,7 +61,8 @@ fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
 }
 
 /// Makes weights of listed values, sorted. Of a few, all that reach some value, the indices stay where they are, and their places
-/// follow them, [`FEW`] further on: then true is returned, and there are as many weights, the last for any that do not reach that value.
+/// follow them, [`FEW`] further on: then true is returned, and there are as many weights, the last for any that do not reach that
+/// value.
 #[inline(always)]
 fn weigh<S: Simd>(s: S, max: f32, n: usize, reached: Option<f32>, list: &mut List<'_>) -> bool {
     let weights = Weights::Shifted { max };

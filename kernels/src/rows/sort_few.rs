@@ -9,9 +9,9 @@ use crate::simd::Simd;
 /// Entries of a short list, at most.
 pub const FEW: usize = 16 * AT_ONCE;
 
-/// Writes what `f` makes of the first `n` values, as [`sort`](super::sort::sort) orders them, and behind them what it makes of `least`, up to [`FEW`] in
-/// all; and the places of the values. No value is below `least` or above `most`. False, and nothing is written, where they have too
-/// many bits.
+/// Writes what `f` makes of the first `n` values, as [`sort`](super::sort::sort) orders them, and behind them what it makes of
+/// `least`, up to [`FEW`] in all; and the places of the values. No value is below `least` or above `most`. False, and nothing is
+/// written, where they have too many bits.
 #[inline(always)]
 pub fn sorted_few<S: Simd>(
     s: S,
