@@ -184,18 +184,16 @@ impl Lead {
             #[inline(always)]
             || {
                 for (part, weights) in weights.chunks(PART).enumerate() {
-                    let (start, nobody) = (start + PART * part, s.splat(-1.0));
-                    if self.best >= 0.0 && !self.comes_near(s, weights, start, noise) {
+                    let start = start + PART * part;
+                    let (noise, nobody) = (noise.from(start), s.splat(-1.0));
+                    if self.best >= 0.0 && !self.comes_near(s, weights, &noise) {
                         continue;
                     }
                     let mut racers = [(nobody, s.splat(1.0)); 4];
                     vectors(
                         weights.len(),
                         #[inline(always)]
-                        |span| {
-                            let noise = noise.at(s, Span { at: start + span.at, ..span });
-                            racers[span.at / 16] = (span.load(s, weights, -1.0), noise);
-                        },
+                        |span| racers[span.at / 16] = (span.load(s, weights, -1.0), noise.at(s, span)),
                     );
                     self.meets_all(s, racers, start);
                 }
@@ -205,15 +203,12 @@ impl Lead {
 
     /// Whether one of some weights comes near the lead, or all but that. A rounding does not change the sign of a difference.
     #[inline(always)]
-    fn comes_near<S: Simd>(&self, s: S, weights: &[f32], start: usize, noise: &Noise<'_>) -> bool {
+    fn comes_near<S: Simd>(&self, s: S, weights: &[f32], noise: &Noise<'_>) -> bool {
         let (least, mut nearest) = (s.splat(-self.best * NEAR), s.splat(-1.0));
         vectors(
             weights.len(),
             #[inline(always)]
-            |span| {
-                let noise = noise.at(s, Span { at: start + span.at, ..span });
-                nearest = s.max(s.fma(noise, least, span.load(s, weights, -1.0)), nearest);
-            },
+            |span| nearest = s.max(s.fma(noise.at(s, span), least, span.load(s, weights, -1.0)), nearest),
         );
         s.mask_bits(s.le(s.splat(0.0), nearest)) != 0
     }

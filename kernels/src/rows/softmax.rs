@@ -237,8 +237,7 @@ impl Weights {
             #[inline(always)]
             || {
                 let values = list.values.first_chunk_mut().expect("room");
-                let (_, places) = list.indices.split_at_mut(FEW);
-                let places = places.first_chunk_mut().expect("room");
+                let places = list.indices[FEW..].first_chunk_mut().expect("room");
                 sorted_few(
                     s,
                     values,

@@ -1,8 +1,8 @@
 //! Sorting the values of a short list in registers. Bounds that the caller knows stand for the range of the values, and what they are
 //! sorted for is made of them before they are written.
 
-use super::key::value_to_ascending;
 use super::sort::{AT_ONCE, Scale, sort_all};
+use super::threshold::range_between;
 use super::{Span, lanes};
 use crate::simd::Simd;
 
@@ -21,8 +21,7 @@ pub fn sorted_few<S: Simd>(
     (least, most): (f32, f32),
     f: impl Fn(S::F32) -> S::F32 + Copy,
 ) -> bool {
-    let order = |x: f32| value_to_ascending(x + 0.0);
-    let scale = Scale::new((order(least), order(most).saturating_add(1)), FEW.trailing_zeros());
+    let scale = Scale::new(range_between(least, most), FEW.trailing_zeros());
     if scale.shift > 0 {
         return false;
     }

@@ -29,9 +29,14 @@ pub fn range<S: Simd>(s: S, values: &[f32]) -> (i32, i32) {
             most = s.max(v, most);
         },
     );
-    let least = -s.reduce_max(s.sub(s.splat(0.0), least));
+    range_between(-s.reduce_max(s.sub(s.splat(0.0), least)), s.reduce_max(most))
+}
+
+/// [`range`] of values of which the smallest and the largest, or bounds of them, are known.
+#[inline(always)]
+pub fn range_between(least: f32, most: f32) -> (i32, i32) {
     // -0 reaches 0, the step above it.
-    (value_to_ascending(least), value_to_ascending(s.reduce_max(most) + 0.0).saturating_add(1))
+    (value_to_ascending(least), value_to_ascending(most + 0.0).saturating_add(1))
 }
 
 /// What is known on the way to a threshold. Numbers are integers that order as the values do.
