@@ -3,10 +3,11 @@
 use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
+use super::nearest::nearest_first;
 use super::vectors;
+use crate::dispatch::Isa;
 use crate::element::Element;
 use crate::simd::Simd;
-use core::hint::black_box;
 
 /// Elements of a block, by default: one in 64 is a block maximum, and a block is one or two prefetched pairs of cache lines.
 pub const BLOCK: usize = 64;
@@ -76,11 +77,13 @@ fn pass<S: Simd, T: Element, const BLOCK: usize>(
     maxima: &mut [f32],
     mut also: impl FnMut(usize, S::F32),
 ) -> f32 {
-    const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let (mut max, mut each) = (s.splat(f32::NEG_INFINITY), Each([[0.0; 16]; 16]));
-    let (groups, (rest, end)) = groups::<T, BLOCK>(row, maxima);
-    for (blocks, tops) in groups {
-        for (each, block) in each.0.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
+    let mut max = s.splat(f32::NEG_INFINITY);
+    let (rest, end) = each_group::<S, T, BLOCK>(
+        s,
+        row,
+        maxima,
+        #[inline(always)]
+        |block| {
             let mut top = s.splat(f32::NEG_INFINITY);
             for (i, sixteen) in block.as_chunks::<16>().0.iter().enumerate() {
                 let v = T::load(s, sixteen);
@@ -88,17 +91,16 @@ fn pass<S: Simd, T: Element, const BLOCK: usize>(
                 top = s.max(v, top);
                 also(i, v);
             }
-            s.store(top, each);
-        }
-        let top = fold(
-            s,
-            &each,
-            #[inline(always)]
-            |a, b| s.max(a, b),
-        );
-        max = s.max(top, max);
-        s.store(top, tops);
-    }
+            top
+        },
+        #[inline(always)]
+        |a, b| s.max(a, b),
+        #[inline(always)]
+        |top| {
+            max = s.max(top, max);
+            top
+        },
+    );
     let last = last::<S, T, BLOCK>(s, rest, end);
     s.reduce_max(s.max(last, max))
 }
@@ -114,33 +116,35 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
     let max = s.vectorize(
         #[inline(always)]
         || {
-            let (mut max, mut bits, mut each) = (s.splat(0.0), s.splat_i32(0), Each([[0.0; 16]; 16]));
-            let (groups, (rest, end)) = groups::<T, BLOCK>(row, maxima);
-            for (blocks, tops) in groups {
-                for (each, block) in each.0.iter_mut().zip(blocks.as_chunks::<BLOCK>().0) {
+            let (mut max, mut bits) = (s.splat(0.0), s.splat_i32(0));
+            let (rest, end) = each_group::<S, T, BLOCK>(
+                s,
+                row,
+                maxima,
+                #[inline(always)]
+                |block| {
                     let (pairs, _) = bytemuck::cast_slice::<T, u16>(block).as_chunks::<32>();
                     let mut top = s.splat_i32(i32::MIN);
                     for pairs in pairs {
                         top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
                     }
                     // The upper halves.
-                    s.store(s.from_bits(s.max_i16(top, s.shl(top, 16))), each);
-                }
-                let top = fold(
-                    s,
-                    &each,
-                    #[inline(always)]
-                    |a, b| s.from_bits(s.max_i32(s.bits(a), s.bits(b))),
-                );
-                let top = s.bits(top);
-                bits = s.max_i32(bits, top);
-                let mut halves = [0; 16];
-                s.store_u16(s.shr(top, 16), &mut halves);
-                let top = T::load(s, &bytemuck::cast(halves));
-                let top = s.select(s.le(s.splat(0.0), top), top, s.splat(f32::NEG_INFINITY));
-                max = s.max(top, max);
-                s.store(top, tops);
-            }
+                    s.from_bits(s.max_i16(top, s.shl(top, 16)))
+                },
+                #[inline(always)]
+                |a, b| s.from_bits(s.max_i32(s.bits(a), s.bits(b))),
+                #[inline(always)]
+                |top| {
+                    let top = s.bits(top);
+                    bits = s.max_i32(bits, top);
+                    let mut halves = [0; 16];
+                    s.store_u16(s.shr(top, 16), &mut halves);
+                    let top = T::load(s, &bytemuck::cast(halves));
+                    let top = s.select(s.le(s.splat(0.0), top), top, s.splat(f32::NEG_INFINITY));
+                    max = s.max(top, max);
+                    top
+                },
+            );
             let last = last::<S, T, BLOCK>(s, rest, end);
             let infinity = bits_of_half(T::narrow(f32::INFINITY));
             (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
@@ -152,20 +156,61 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
     (max > 0.0).then(|| Summary::new(max, nan && holds_nan(s, row)))
 }
 
-/// The groups of 16 whole blocks with room for their maxima, and what is behind: a rest of the row and its room.
-///
-/// The blocks of a group are for a loop that is not unrolled, hence its opaque length: one load instruction then meets every few
-/// lines of the row, which prefetchers need that tell streams apart by instructions. Zen 5 takes twice as long where 32 or more
-/// share a row.
+/// Calls `top_of` for each block of the groups of 16, finds the `larger` lane of what it returns, and writes what `done` makes of
+/// these, 16 at once. Returns what is behind the groups: a rest of the row, and its room.
 #[inline(always)]
-fn groups<'r, 'm, T, const BLOCK: usize>(
+fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
     row: &'r [T],
     maxima: &'m mut [f32],
-) -> (impl Iterator<Item = (&'r [T], &'m mut [f32; 16])>, (&'r [T], &'m mut [f32])) {
-    let count = row.len() / (16 * BLOCK);
-    let (full, end) = maxima.split_at_mut(16 * count);
-    let (whole, rest) = row.split_at(count * 16 * BLOCK);
-    (whole.chunks(black_box(16 * BLOCK)).zip(full.as_chunks_mut::<16>().0), (rest, end))
+    top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
+    larger: impl Fn(S::F32, S::F32) -> S::F32,
+    done: impl FnMut(S::F32) -> S::F32,
+) -> (&'r [T], &'m mut [f32]) {
+    const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
+    let groups = row.len() / (16 * BLOCK);
+    let (row, rest) = row.split_at(groups * 16 * BLOCK);
+    let (maxima, end) = maxima.split_at_mut(16 * groups);
+    let wide = matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx);
+    match size_of::<[T; BLOCK]>() {
+        ..=128 if wide => in_steps::<S, T, BLOCK, 8, 2>(s, row, maxima, top_of, larger, done),
+        ..=256 if wide => in_steps::<S, T, BLOCK, 4, 4>(s, row, maxima, top_of, larger, done),
+        ..=512 if wide => in_steps::<S, T, BLOCK, 2, 8>(s, row, maxima, top_of, larger, done),
+        _ => in_steps::<S, T, BLOCK, 1, 16>(s, row, maxima, top_of, larger, done),
+    }
+    (rest, end)
+}
+
+/// [`each_group`] of whole groups, `STEP` blocks at a time: of these the larger lanes are found in registers.
+#[inline(always)]
+fn in_steps<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const STEPS: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    mut top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
+    larger: impl Fn(S::F32, S::F32) -> S::F32,
+    mut done: impl FnMut(S::F32) -> S::F32,
+) {
+    const { assert!(STEP * STEPS == 16) };
+    let mut each = Each([[0.0; 16]; STEPS]);
+    for part in nearest_first::<T>(row.len(), 16 * BLOCK) {
+        let tops = &mut maxima[part.start / BLOCK..part.end / BLOCK];
+        let (tops, steps) = (tops.as_chunks_mut::<16>().0, row[part].as_chunks::<BLOCK>().0.as_chunks::<STEP>().0);
+        for (i, blocks) in steps.iter().enumerate() {
+            let mut folded = [s.splat(0.0); STEP];
+            for (to, block) in folded.iter_mut().zip(blocks) {
+                *to = top_of(block);
+            }
+            s.store(fold::<S, STEP, 1>(s, folded, &larger), &mut each.0[i % STEPS]);
+            if i % STEPS == STEPS - 1 {
+                let mut folded = [s.splat(0.0); STEPS];
+                for (to, each) in folded.iter_mut().zip(&each.0) {
+                    *to = s.load(each);
+                }
+                s.store(done(fold::<S, STEPS, STEP>(s, folded, &larger)), &mut tops[i / STEPS]);
+            }
+        }
+    }
 }
 
 /// The maxima of fewer than 16 whole blocks and a rest.
@@ -187,27 +232,31 @@ fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
     s.load(&tops)
 }
 
-/// Lanes of 16 vectors, each a cache line: what is written here is read at once.
+/// Lanes of vectors, each a cache line: what is written here is read at once.
 #[repr(align(64))]
-struct Each([[f32; 16]; 16]);
+struct Each<const N: usize>([[f32; 16]; N]);
 
-/// The largest lane of each of 16 vectors, by a tree of folds. The vectors are made first, one after the other, since rows are
-/// prefetched best in their order.
+/// The larger lanes of N vectors, by a tree of folds: each vector ends in `UNIT` lanes, of each `16 / UNIT` lanes, as do others that
+/// are told apart by the lower bits of a lane's number.
 #[inline(always)]
-fn fold<S: Simd>(s: S, Each(each): &Each, larger: impl Fn(S::F32, S::F32) -> S::F32) -> S::F32 {
-    let mut tops = [s.splat(0.0); 8];
-    for i in 0..8 {
-        let (a, b) = s.pairs::<8>(s.load(&each[i]), s.load(&each[i + 8]));
-        tops[i] = larger(a, b);
+fn fold<S: Simd, const N: usize, const UNIT: usize>(
+    s: S,
+    mut tops: [S::F32; N],
+    larger: &impl Fn(S::F32, S::F32) -> S::F32,
+) -> S::F32 {
+    for half in [8, 4, 2, 1] {
+        if half < N {
+            for i in 0..half {
+                let (a, b) = (tops[i], tops[i + half]);
+                let (a, b) = match half * UNIT {
+                    8 => s.pairs::<8>(a, b),
+                    4 => s.pairs::<4>(a, b),
+                    2 => s.pairs::<2>(a, b),
+                    _ => s.pairs::<1>(a, b),
+                };
+                tops[i] = larger(a, b);
+            }
+        }
     }
-    for i in 0..4 {
-        let (a, b) = s.pairs::<4>(tops[i], tops[i + 4]);
-        tops[i] = larger(a, b);
-    }
-    for i in 0..2 {
-        let (a, b) = s.pairs::<2>(tops[i], tops[i + 2]);
-        tops[i] = larger(a, b);
-    }
-    let (a, b) = s.pairs::<1>(tops[0], tops[1]);
-    larger(a, b)
+    tops[0]
 }

@@ -2,9 +2,9 @@
 //!
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
-use super::key::clean;
-use super::{Span, vectors};
-use crate::dispatch::{Isa, Kernel};
+use super::nearest::nearest_first;
+use super::vectors;
+use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
@@ -29,12 +29,7 @@ impl Summary {
 }
 
 /// Elements of a chunk: short, since one is looked through again, and long enough for what is done at its end not to count.
-const fn chunk_len(isa: Isa) -> usize {
-    match isa {
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx => 256,
-        _ => 1024,
-    }
-}
+const CHUNK: usize = 1024;
 
 /// Whether the row holds a NaN: one pass.
 #[inline(never)]
@@ -60,53 +55,66 @@ pub fn holds_nan<S: Simd, T: Element>(s: S, row: &[T]) -> bool {
 /// a NaN if `nan` asks for it.
 #[inline(always)]
 pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
-    let len = const { chunk_len(S::ISA) };
     // Of each lane the greatest, and the number of the first chunk that has it.
     let (mut max, mut best, mut number) = (s.splat(f32::NEG_INFINITY), s.splat(f32::NEG_INFINITY), s.splat_i32(0));
-    for (i, chunk) in row.chunks(len).enumerate() {
-        let mut tops = [s.splat(f32::NEG_INFINITY); 8];
-        let (eights, rest) = chunk.as_chunks::<128>();
-        for eight in eights {
-            for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
-                *top = s.max(T::load(s, sixteen), *top);
+    for part in nearest_first::<T>(row.len(), CHUNK) {
+        let (mut first, mut own) = (s.splat_i32((part.start / CHUNK) as i32), s.splat(f32::NEG_INFINITY));
+        for (i, chunk) in (part.start / CHUNK..).zip(row[part].chunks(CHUNK)) {
+            let mut tops = [s.splat(f32::NEG_INFINITY); 8];
+            let (eights, rest) = chunk.as_chunks::<128>();
+            for eight in eights {
+                for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
+                    *top = s.max(T::load(s, sixteen), *top);
+                }
             }
-        }
-        vectors(
-            rest.len(),
-            #[inline(always)]
-            |span| tops[0] = s.max(span.load(s, rest, T::NEG_INFINITY), tops[0]),
-        );
-        for half in [4, 2, 1] {
-            for i in 0..half {
-                tops[i] = s.max(tops[i], tops[i + half]);
+            vectors(
+                rest.len(),
+                #[inline(always)]
+                |span| tops[0] = s.max(span.load(s, rest, T::NEG_INFINITY), tops[0]),
+            );
+            for half in [4, 2, 1] {
+                for i in 0..half {
+                    tops[i] = s.max(tops[i], tops[i + half]);
+                }
             }
+            max = s.max(tops[0], max);
+            let top = s.min(tops[0], s.splat(f32::MAX));
+            first = s.select_i32(s.lt(own, top), s.splat_i32(i as i32), first);
+            own = s.max(top, own);
         }
-        max = s.max(tops[0], max);
-        let top = s.min(tops[0], s.splat(f32::MAX));
-        number = s.select_i32(s.lt(best, top), s.splat_i32(i as i32), number);
-        best = s.max(top, best);
+        number = s.select_i32(s.le(best, own), first, number);
+        best = s.max(own, best);
     }
     let summary = Summary::new(s.reduce_max(max), nan && holds_nan(s, row));
     let numbers = s.select_i32(s.eq(best, s.splat(summary.max)), s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
     let first = -s.reduce_max_i32(numbers) as usize;
-    (position(s, row, first * len, summary.max), summary)
+    (position(s, row, first * CHUNK, summary.max), summary)
 }
 
 /// The first element from `start` on that is at least `bound`; `start` if none is.
 #[inline(always)]
 pub fn position<S: Simd, T: Element>(s: S, row: &[T], start: usize, bound: f32) -> usize {
-    let (rest, bound) = (&row[start..], s.splat(bound));
-    let mut at = 0;
-    while at < rest.len() {
-        let span = Span { at, len: 16.min(rest.len() - at) };
-        let v = clean(s, span.load(s, rest, T::NEG_INFINITY));
-        let hits = s.mask_bits(s.le(bound, v));
-        if hits != 0 {
-            return start + at + hits.trailing_zeros() as usize;
-        }
-        at += 16;
+    if bound == f32::NEG_INFINITY {
+        return start;
     }
-    start
+    let (bound, (fours, rest)) = (s.splat(bound), row[start..].as_chunks::<64>());
+    for (i, four) in fours.iter().enumerate() {
+        let mut hits = [s.le(bound, bound); 4];
+        for (hits, sixteen) in hits.iter_mut().zip(four.as_chunks::<16>().0) {
+            *hits = s.le(bound, T::load(s, sixteen));
+        }
+        let hits = s.mask_bits_64(hits);
+        if hits != 0 {
+            return start + 64 * i + hits.trailing_zeros() as usize;
+        }
+    }
+    let mut hits = 0;
+    vectors(
+        rest.len(),
+        #[inline(always)]
+        |span| hits |= u64::from(s.mask_bits(s.le(bound, span.load(s, rest, T::NEG_INFINITY)))) << span.at,
+    );
+    if hits == 0 { start } else { row.len() - rest.len() + hits.trailing_zeros() as usize }
 }
 
 /// The first maximum of a row: its index.

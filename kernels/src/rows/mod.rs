@@ -31,6 +31,8 @@ mod convert;
 pub use convert::{Narrow, Scale, Widen};
 mod key;
 
+mod nearest;
+
 mod first_max;
 pub use first_max::{FirstMax, Summary};
 
