@@ -41,17 +41,34 @@ impl Exponential {
     #[inline(always)]
     pub fn at<S: Simd>(&self, s: S, first: u64) -> S::F32 {
         let mut numbers = [0.0; 16];
-        self.write(s, first, &mut numbers);
+        self.write_16(s, first, &mut numbers);
         s.load(&numbers)
     }
 
     /// [`Exponential::at`], out of line: it is long, and has many callers.
     #[inline(never)]
-    fn write<S: Simd>(&self, s: S, first: u64, numbers: &mut [f32; 16]) {
+    fn write_16<S: Simd>(&self, s: S, first: u64, numbers: &mut [f32; 16]) {
         s.vectorize(
             #[inline(always)]
             || s.store(self.draw(s, first), numbers),
         );
+    }
+
+    /// Writes the numbers of elements from `first` on.
+    #[inline(never)]
+    pub fn write<S: Simd>(&self, s: S, first: u64, numbers: &mut [f32]) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                self.walk(
+                    s,
+                    first,
+                    numbers.len(),
+                    #[inline(always)]
+                    |span, words| span.store(s, Self::of_words(s, ordered(s, words)), numbers),
+                )
+            },
+        )
     }
 
     /// How many elements from `first` on have one turn.

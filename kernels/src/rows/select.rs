@@ -118,11 +118,15 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     (found, at)
 }
 
-/// The cleaned values at some indices, which ascend.
+/// The cleaned values at some indices, which ascend; of an index past the row anything.
 #[inline(never)]
 pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
     /// So many are fetched before they are cleaned: a vector cannot be read at once from parts that were just written.
     const PART: usize = 64;
+    #[inline(always)]
+    fn of<T: Element>(row: &[T], index: i32) -> T {
+        row[(index as u32 as usize).min(row.len() - 1)]
+    }
     s.vectorize(
         #[inline(always)]
         || {
@@ -130,11 +134,16 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
                 let mut found = [T::NEG_INFINITY; PART];
                 for (found, indices) in found.as_chunks_mut::<16>().0.iter_mut().zip(indices.chunks(16)) {
                     let first = indices[0] as usize;
-                    match row[first..].first_chunk() {
-                        Some(neighbours) if indices.get(15) == Some(&(indices[0] + 15)) => *found = *neighbours,
+                    match (row[first..].first_chunk(), indices.first_chunk::<16>()) {
+                        (Some(neighbours), _) if indices.get(15) == Some(&(indices[0] + 15)) => *found = *neighbours,
+                        (_, Some(indices)) => {
+                            for i in 0..16 {
+                                found[i] = of(row, indices[i]);
+                            }
+                        }
                         _ => {
                             for (found, &index) in found.iter_mut().zip(indices) {
-                                *found = row[index as usize];
+                                *found = of(row, index);
                             }
                         }
                     }
