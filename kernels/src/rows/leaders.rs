@@ -5,7 +5,7 @@ use super::keep::Kept;
 use super::largest::First;
 use super::min_p::{TINY, surroundings};
 use super::nucleus::Front;
-use super::race::{Noise, certain_race, forgives_division};
+use super::race::{certain_race, forgives_division};
 use super::sample::{Sample, Stages, Workspace};
 use super::select::List;
 use super::softmax::Weights;
@@ -16,10 +16,7 @@ use crate::simd::Simd;
 
 /// How many of k ranks are listed first, at least.
 pub(super) fn leaders(k: usize) -> usize {
-    k.min((k / 4).max(match option_env!("LE") {
-        Some(x) => x.as_bytes()[0] as usize - 48 + 20,
-        None => 32,
-    }))
+    k.min((k / 4).max(32))
 }
 
 /// Where logits are closer together the other ranks win too often.
@@ -36,22 +33,22 @@ const SLACK: f32 = 1e-5;
 fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
-    (listed, k): (usize, usize),
+    k: usize,
     max: f32,
     first: &mut First,
     maxima: &mut [f32],
     list: &mut List<'_>,
 ) -> Option<(usize, Option<f32>)> {
-    let (enough, aim) = if listed < k { (k.min(FEWEST), listed) } else { (k, k + k / 4) };
+    let listed = leaders(k);
     let flat = |least: f32| listed < k && max - least < FLAT;
     if listed <= GUESSED
-        && let Some(guess) = first.guess::<S, T, BLOCK>(s, row, aim, maxima)
+        && let Some(guess) = first.guess::<S, T, BLOCK>(s, row, listed, maxima)
     {
         if flat(guess) {
             return None;
         }
         if let Some(n) = first.near::<S, T, BLOCK>(s, row, guess, maxima, list)
-            && n >= enough
+            && n >= k.min(FEWEST)
         {
             return Some((n, Some(guess)));
         }
@@ -79,39 +76,6 @@ fn weigh<S: Simd>(s: S, max: f32, n: usize, reached: Option<f32>, list: &mut Lis
     false
 }
 
-/// The place of the leader that surely wins.
-#[inline(always)]
-fn winner<S: Simd>(
-    s: S,
-    Stages { k, p, min_p, .. }: Stages,
-    noise: &Noise<'_>,
-    (listed, few): (usize, bool),
-    all: bool,
-    weights: &mut [f32],
-) -> Option<usize> {
-    let (n, known) = (listed.min(k), if few { FEW } else { listed });
-    if known < k {
-        let last = weights[known - 1];
-        weights[known..k].fill(last);
-    }
-    let (weights, all_weights) = (&weights[..n], &weights[..k]);
-    let mut front = Front { least: n, most: k };
-    if p < 1.0 {
-        let others = (k - n) as f64 * f64::from(weights[n - 1]);
-        let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
-        if !ends && !all {
-            return None;
-        }
-        front = part;
-    }
-    if min_p > 0.0 {
-        let (least, most) = (count(s, weights, min_p * (1.0 + SLACK)), count(s, weights, min_p * (1.0 - SLACK)));
-        // Those behind the listed ones may reach it too.
-        front = front.within(least, if most == n && !all { k } else { most });
-    }
-    certain_race(s, &all_weights[..front.most], noise).filter(|&place| place < front.least.min(n))
-}
-
 impl<T: Element> Sample<'_, T> {
     /// Whether the choice may be found so.
     #[inline(always)]
@@ -125,7 +89,7 @@ impl<T: Element> Sample<'_, T> {
     /// The choice, if a leader surely wins.
     #[inline(always)]
     pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, first: &mut First) -> Option<usize> {
-        let (Stages { k, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
+        let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
         let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
         // What does not reach it is out.
         let stay = sure.and_then(
@@ -133,21 +97,35 @@ impl<T: Element> Sample<'_, T> {
             |sure| Some((first.near::<S, T, BLOCK>(s, self.row, sure, maxima, list)?, Some(sure))),
         );
         let all = stay.is_some();
-        let (mut listed, mut reached) = match stay {
+        let (listed, reached) = match stay {
             Some(stay) => stay,
-            None => list_leaders::<S, T, BLOCK>(s, self.row, (leaders(k), k), max, first, maxima, list)?,
+            None => list_leaders::<S, T, BLOCK>(s, self.row, k, max, first, maxima, list)?,
         };
-        loop {
-            let few = weigh(s, max, listed, reached, list);
-            if let Some(place) = winner(s, self.stages, &self.noise, (listed, few), all, list.values) {
-                return Some(list.indices[if few { list.indices[FEW + place] as usize } else { place }] as usize);
-            }
-            // One of the others may win: all are listed.
-            if all || listed >= k || k > GUESSED {
+        let few = weigh(s, max, listed, reached, list);
+        let (n, known) = (listed.min(k), if few { FEW } else { listed });
+        let weights = &mut *list.values;
+        if known < k {
+            let last = weights[known - 1];
+            weights[known..k].fill(last);
+        }
+        let (weights, all_weights) = (&weights[..n], &weights[..k]);
+        let mut front = Front { least: n, most: k };
+        if p < 1.0 {
+            let others = (k - n) as f64 * f64::from(weights[n - 1]);
+            let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
+            if !ends && !all {
                 return None;
             }
-            (listed, reached) = list_leaders::<S, T, BLOCK>(s, self.row, (k, k), max, first, maxima, list)?;
+            front = part;
         }
+        if min_p > 0.0 {
+            let (least, most) = (count(s, weights, min_p * (1.0 + SLACK)), count(s, weights, min_p * (1.0 - SLACK)));
+            // Those behind the listed ones may reach it too.
+            front = front.within(least, if most == n && !all { k } else { most });
+        }
+        let place = certain_race(s, &all_weights[..front.most], &self.noise).filter(|&place| place < front.least.min(n))?;
+        let place = if few { list.indices[FEW + place] as usize } else { place };
+        Some(list.indices[place] as usize)
     }
 
     /// [`Sample::keep_top_k`] where none did.
