@@ -178,6 +178,12 @@ impl<'a> Panels<'a> {
         Panels { weights, sums, window: k / 4, k, n: 16 * sums.len(), ..*self }
     }
 
+    /// Where the column sums of panel `p` lie.
+    #[inline(always)]
+    pub fn sums_line(&self, p: usize) -> &'a [i8; 64] {
+        &self.sums[p]
+    }
+
     /// The column sums of panel `p`.
     #[inline(always)]
     pub fn sums(&self, p: usize) -> [i32; 16] {

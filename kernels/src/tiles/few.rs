@@ -3,6 +3,7 @@
 
 use super::gemv::gemv;
 use super::matmul::{Finished, Sink, Sweep, widths};
+use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;
 
@@ -17,12 +18,50 @@ const IN_TWO_PARTS: usize = 12;
 /// Twice the weights of NV panels must fit there: while the parts compute, the next panels come.
 const SECOND_CACHE: usize = 1 << 20;
 
-/// Accumulators with which a step of a few rows takes so long that it has to ask for weights that come: what hardware asks for ends
-/// with a page, and before the next one is under way the steps that the processor sees ahead are done.
-const LONG_STEP: usize = 20;
+/// Lines from those of a step to those that it asks for, all panels together: as many as a memory delivers while one is on its way.
+const AHEAD: usize = 160;
 
-/// Lines from those of a step to those that it asks for, a page.
-const AHEAD: usize = 64;
+/// Rows from which on weights are asked for. The steps of fewer are so short that a processor sees enough of them ahead.
+const LONG: usize = 3;
+
+/// The same where requests for the first cache are few at a time: a page of each panel, into the second cache, since what hardware asks
+/// for ends with a page; for so many accumulators, whose steps are done before the next page is under way.
+const PAGE: usize = 64;
+const LONGER: usize = 20;
+
+/// Lines from those of a step to those that it asks for, in each panel, if any.
+const fn ahead(rows: usize, nv: usize, far: bool) -> Option<usize> {
+    match far {
+        true if rows * nv >= LONGER => Some(PAGE),
+        false if rows >= LONG => Some(AHEAD / nv / 2 * 2),
+        _ => None,
+    }
+}
+
+/// The products of MR rows and NV panels. `next` are the panels that come, of which each of two parts asks for half; where the first
+/// cache is small, requests are FAR.
+#[inline(always)]
+fn sums<S: Dot, const MR: usize, const NV: usize, const PARTS: usize, const FAR: bool>(
+    s: S,
+    x: [&[S::Quad]; MR],
+    w: [&[[i8; 64]]; NV],
+    next: [&[[i8; 64]]; NV],
+    part: usize,
+) -> [[S::I32; NV]; MR] {
+    let mut acc = [[s.splat_i32(0); NV]; MR];
+    if PARTS > 1 && NV == 4 {
+        return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
+    }
+    let Some(ahead) = ahead(MR, NV, FAR) else {
+        return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
+    };
+    let end = w[0].len();
+    let split = end - end.min(ahead);
+    for (steps, coming) in [(0..split, w.map(|w| &w[end - split..])), (split..end, next.map(|w| &w[..end - split]))] {
+        acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[steps.clone()]), w.map(|w| &w[steps.clone()]), coming, acc);
+    }
+    acc
+}
 
 /// The most rows that read panels as they lie, NV at a time, of `k` each.
 pub(super) const fn most_rows(nv: usize, k: usize) -> usize {
@@ -35,31 +74,33 @@ impl Sweep<'_> {
     pub fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
         let parts = rows.div_ceil(at_once(NV));
-        match rows.div_ceil(parts) {
-            1 => self.streams::<S, 1, NV>(s, panels.clone(), parts),
-            2 => self.streams::<S, 2, NV>(s, panels.clone(), parts),
-            3 => self.streams::<S, 3, NV>(s, panels.clone(), parts),
-            4 => self.streams::<S, 4, NV>(s, panels.clone(), parts),
-            5 => self.streams::<S, 5, NV>(s, panels.clone(), parts),
-            7 if NV == 4 => self.streams::<S, 7, 3>(s, panels.clone(), parts),
-            8 if NV == 4 => self.streams::<S, 8, 3>(s, panels.clone(), parts),
-            _ => self.streams::<S, 6, NV>(s, panels.clone(), parts),
+        match (parts, rows.div_ceil(parts)) {
+            (1, 1) => self.streams::<S, 1, NV, 1>(s, panels.clone()),
+            (1, 2) => self.streams::<S, 2, NV, 1>(s, panels.clone()),
+            (1, 3) => self.streams::<S, 3, NV, 1>(s, panels.clone()),
+            (1, 4) => self.streams::<S, 4, NV, 1>(s, panels.clone()),
+            (1, 5) => self.streams::<S, 5, NV, 1>(s, panels.clone()),
+            (1, 7) if NV == 4 => self.streams::<S, 7, 3, 1>(s, panels.clone()),
+            (1, 8) if NV == 4 => self.streams::<S, 8, 3, 1>(s, panels.clone()),
+            (1, _) => self.streams::<S, 6, NV, 1>(s, panels.clone()),
+            (_, 5) => self.streams::<S, 5, NV, 2>(s, panels.clone()),
+            _ => self.streams::<S, 6, NV, 2>(s, panels.clone()),
         }
         sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });
     }
 
-    /// All rows, in equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
+    /// All rows, in PARTS equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
     #[inline(never)]
-    fn streams<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, panels: Range<usize>, parts: usize) {
+    fn streams<S: Dot, const MR: usize, const NV: usize, const PARTS: usize>(&mut self, s: S, panels: Range<usize>) {
         s.vectorize(
             #[inline(always)]
             || {
                 for some in widths::<NV>(panels.clone()) {
-                    for part in 0..parts {
+                    for part in 0..PARTS {
                         match some.len() {
-                            1 => self.stream::<S, MR, 1>(s, some.start, &panels, [part, parts]),
-                            2 => self.stream::<S, MR, 2>(s, some.start, &panels, [part, parts]),
-                            _ => self.stream::<S, MR, NV>(s, some.start, &panels, [part, parts]),
+                            1 => self.stream::<S, MR, 1, PARTS>(s, some.start, &panels, part),
+                            2 => self.stream::<S, MR, 2, PARTS>(s, some.start, &panels, part),
+                            _ => self.stream::<S, MR, NV, PARTS>(s, some.start, &panels, part),
                         }
                     }
                 }
@@ -69,59 +110,35 @@ impl Sweep<'_> {
 
     /// One of the parts of the rows, at most MR of them, over NV of the panels, from `panel` on.
     #[inline(always)]
-    fn stream<S: Dot, const MR: usize, const NV: usize>(
+    fn stream<S: Dot, const MR: usize, const NV: usize, const PARTS: usize>(
         &mut self,
         s: S,
         panel: usize,
         panels: &Range<usize>,
-        [part, parts]: [usize; 2],
+        part: usize,
     ) {
-        let (first, end) = (self.x.rows() * part / parts, self.x.rows() * (part + 1) / parts);
+        let (first, end) = (self.x.rows() * part / PARTS, self.x.rows() * (part + 1) / PARTS);
         // Behind the last row it is repeated.
         let row = |m: usize| (first + m).min(end - 1);
         let mut x: [&[S::Quad]; MR] = [&[]; MR];
         for m in 0..MR {
             x[m] = self.x.row(row(m));
         }
-        let follows = panel + 2 * NV <= self.weights.len();
+        let after = if panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
         let (mut w, mut next): ([&[[i8; 64]]; NV], [&[[i8; 64]]; NV]) = ([&[]; NV], [&[]; NV]);
         for v in 0..NV {
-            w[v] = self.weights.panel(panel + v);
-            if follows {
-                next[v] = self.weights.panel(panel + NV + v);
-            }
+            (w[v], next[v]) = (self.weights.panel(panel + v), self.weights.panel(after + v));
+            s.prefetch(self.weights.sums_line(panel + v));
         }
-        let lines = w[0].len();
-        let acc = gemv(
-            s,
-            x,
-            w,
-            self.start::<S, NV>(s, panel),
-            #[inline(always)]
-            |pair| {
-                if parts > 1 {
-                    // Each of two parts asks for half of the next panels.
-                    for v in 0..NV {
-                        if let Some(line) = next[v].get(part * (lines / 2) + pair) {
-                            s.prefetch_far(line);
-                        }
-                    }
-                } else if MR * NV >= LONG_STEP {
-                    for step in 2 * pair..2 * pair + 2 {
-                        let to = step + AHEAD;
-                        for v in 0..NV {
-                            if let Some(line) = if to < lines { w[v].get(to) } else { next[v].get(to - lines) } {
-                                s.prefetch_far(line);
-                            }
-                        }
-                    }
-                }
-            },
-        );
+        let acc = match has_small_first_cache() {
+            true => sums::<S, MR, NV, PARTS, true>(s, x, w, next, part),
+            false => sums::<S, MR, NV, PARTS, false>(s, x, w, next, part),
+        };
+        let start = self.start::<S, NV>(s, panel);
         for m in 0..MR {
             let parked = &mut self.parked[row(m) * panels.len() + panel - panels.start..][..NV];
             for v in 0..NV {
-                s.store_i32(acc[m][v], &mut parked[v]);
+                s.store_i32(s.add_i32(acc[m][v], start[v]), &mut parked[v]);
             }
         }
     }

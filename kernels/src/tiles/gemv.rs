@@ -9,24 +9,29 @@ use crate::simd::Dot;
 /// Accumulators that are chains enough.
 const CHAINS: usize = 16;
 
-/// `acc[m][v][n] = start[v][n] + sum over k of x[m][k] * w[v][k][n]`. Before each pair of steps `ask` is called with its number, to ask
-/// for weights that come.
+/// `acc[m][v][n]` and the sum over k of `x[m][k] * w[v][k][n]`. With each step its lines of `coming` are asked for, FAR into the second cache.
 #[inline(always)]
-pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize>(
+pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize, const FAR: bool>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[[i8; 64]]; NV],
-    start: [S::I32; NV],
-    mut ask: impl FnMut(usize),
+    coming: [&[[i8; 64]]; ASKED],
+    acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     let odd = if MR * NV < CHAINS { 1 } else { 0 };
-    let mut acc = [[start; MR], [[s.splat_i32(0); NV]; MR]];
+    let mut acc = [acc, [[s.splat_i32(0); NV]; MR]];
     // Equal lengths, so that no index below is checked.
     let pairs = x[0].len() / 2;
     let (rows, panels) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
+    let coming = coming.map(|w| &w.as_chunks::<2>().0[..pairs]);
     for i in 0..pairs {
-        ask(i);
         for half in 0..2 {
+            for v in 0..ASKED {
+                match FAR {
+                    true => s.prefetch_far(&coming[v][i][half]),
+                    false => s.prefetch(&coming[v][i][half]),
+                }
+            }
             let mut weights = [s.weights(&panels[0][i][half]); NV];
             for v in 1..NV {
                 weights[v] = s.weights(&panels[v][i][half]);
