@@ -209,6 +209,7 @@ impl Sweep<'_> {
                 for v in 0..NV {
                     w[v] = self.weights.panel(panel + v);
                     next[v] = self.weights.panel(after + v);
+                    s.prefetch(self.weights.sums_line(after + v));
                 }
                 let steps = w[0].len();
                 for from in (0..steps).step_by(KC / 4) {
