@@ -10,6 +10,7 @@ mod ranks;
 use answer::{KINDS, compare, row};
 use common::{Random, levels};
 use half::{bf16, f16};
+use tilekern_kernels::element::Element;
 use tilekern_kernels::reference;
 use tilekern_kernels::rows::{FirstMax, List, TopK, list_len, maxima_len};
 
@@ -129,5 +130,31 @@ fn first_maximum() {
                 assert_eq!(summary.infinite, row.contains(&f32::INFINITY), "{level:?} v={v} kind={kind}");
             }
         }
+    }
+}
+
+/// The end of a long row is read first, and still the first of equals counts, wherever they lie.
+#[test]
+fn first_of_equals_in_a_row_that_is_read_from_its_end() {
+    let mut random = Random(15);
+    let v = 40_007;
+    // Where a part that is read begins, about: so far from the end, in elements of four bytes or of two.
+    let parts = [0, 6_144, 11_264, 12_288, 22_528, 28_000, v];
+    for _ in 0..60 {
+        let mut row: Vec<f32> = (0..v).map(|_| -1.0 - random.unit().abs()).collect();
+        for _ in 0..2 + random.below(3) {
+            let near = (v - parts[random.below(parts.len())] + random.below(2_100)).saturating_sub(1_050);
+            row[near.min(v - 1)] = [0.5, 0.5, 0.5, f32::MAX, f32::INFINITY][random.below(5)];
+        }
+        first_is_found(&row);
+        first_is_found(&row.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
+        first_is_found(&row.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+    }
+}
+
+fn first_is_found<T: Element>(row: &[T]) {
+    let expected = reference::first_max(row.len(), |i| reference::clean(row[i].as_()));
+    for level in levels() {
+        assert_eq!(level.run(FirstMax { row }).0, expected, "{level:?}");
     }
 }
