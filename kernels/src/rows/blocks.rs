@@ -3,7 +3,7 @@
 use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
-use super::nearest::nearest_first;
+use super::nearest::{is_long_of_halves, nearest_first};
 use super::vectors;
 use crate::dispatch::Isa;
 use crate::element::Element;
@@ -174,7 +174,9 @@ fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize>(
     let wide = matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx);
     match size_of::<[T; BLOCK]>() {
         ..=128 if wide => in_steps::<S, T, BLOCK, 8, 2>(s, row, maxima, top_of, larger, done),
-        ..=256 if wide => in_steps::<S, T, BLOCK, 4, 4>(s, row, maxima, top_of, larger, done),
+        ..=256 if wide && !is_long_of_halves::<T>(row.len()) => {
+            in_steps::<S, T, BLOCK, 4, 4>(s, row, maxima, top_of, larger, done)
+        }
         ..=512 if wide => in_steps::<S, T, BLOCK, 2, 8>(s, row, maxima, top_of, larger, done),
         _ => in_steps::<S, T, BLOCK, 1, 16>(s, row, maxima, top_of, larger, done),
     }
