@@ -27,14 +27,16 @@ pub trait Element: Copy + PartialEq + Default + Pod + AsPrimitive<f32> + Send + 
     fn load<S: Simd>(s: S, a: &[Self; 16]) -> S::F32;
     /// Writes 16 numbers.
     fn store<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]);
-    /// The same by [`Simd::store_past`], for numbers of which 16 are a cache line.
+    /// Writes vectors one behind the other, by [`Simd::store_past`] where 16 numbers are a cache line.
     ///
     /// # Safety
     ///
     /// As there.
     #[inline(always)]
-    unsafe fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [Self; 16]) {
-        Self::store(s, v, a);
+    unsafe fn store_past<S: Simd, const N: usize>(s: S, v: [S::F32; N], a: &mut [[Self; 16]; N]) {
+        for i in 0..N {
+            Self::store(s, v[i], &mut a[i]);
+        }
     }
     /// The nearest number of this type.
     fn narrow(x: f32) -> Self;
@@ -73,7 +75,7 @@ impl Element for f32 {
         s.store(v, a);
     }
     #[inline(always)]
-    unsafe fn store_past<S: Simd>(s: S, v: S::F32, a: &mut [f32; 16]) {
+    unsafe fn store_past<S: Simd, const N: usize>(s: S, v: [S::F32; N], a: &mut [[f32; 16]; N]) {
         // SAFETY: the caller's promise.
         unsafe { s.store_past(v, a) }
     }

@@ -6,7 +6,7 @@
 use super::Host;
 use super::activations::{RowSlots, chunk_rows};
 use super::half_products::{self, HalfProducts, WIDTH};
-use super::quant_matmul::{Offset, Target, store_integers, task_columns};
+use super::quant_matmul::{Offset, Target, store_integers};
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::{Backend, Run};
 use crate::error::{Error, Value};
@@ -210,7 +210,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     /// `sums[row][n]` of all rows of the chunk.
     fn sums(&self, x: PackedRows<'_>, sums: &TensorMut<'_, i32>) {
         let (level, d) = (self.host.level, self.d.weight());
-        let columns = |rows| task_columns(rows, d, &self.weight, level);
+        let columns = |rows| self.host.task_columns(rows, d, &self.weight);
         parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
             let (x, part, row) = (x.range(block.rows.clone()), (expert, block.columns.clone(), d), block.rows.start);
             self.weight.multiply(level, x, part, (words, stage), |sums, panel| {

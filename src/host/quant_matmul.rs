@@ -11,7 +11,7 @@ use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
 use core::ops::Range;
-use tilekern_kernels::dispatch::{Kernel, Level};
+use tilekern_kernels::dispatch::{Isa, Kernel, Level};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};
@@ -19,6 +19,9 @@ use tilekern_kernels::tiles::{Finished, PackedRows};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
+
+/// Tasks for each worker, at least, before they are made longer.
+const TASKS: usize = 4;
 
 /// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two
 /// apart, push each other out before their lines are whole.
@@ -46,11 +49,16 @@ pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Sl
     Ok((plan, slots))
 }
 
-/// Columns of a task over `rows` rows.
-pub(super) fn task_columns(rows: usize, d: WeightSizes, weight: &Weight<'_>, level: Level) -> usize {
-    match weight {
-        Weight::Packed(_) => (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(64),
-        _ => weight.task_columns(level, d.k),
+impl<P: ParallelFor> Host<P> {
+    /// Columns of a task over `rows` rows.
+    pub(super) fn task_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
+        let Weight::Packed(_) = weight else { return weight.task_columns(self.level, d.k) };
+        let least = match self.level.isa() {
+            // A unit for tiles is done with 64 sooner than with the writing of their sums, for which a task waits at its end.
+            Isa::Avx512Amx => (d.n / (TASKS * self.pool.workers()) / 64 * 64).clamp(64, 256),
+            _ => 64,
+        };
+        (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
     }
 }
 
@@ -94,7 +102,7 @@ impl<P: ParallelFor> Host<P> {
         let (level, past) = (self.level, 4 * d.m * d.n >= PAST);
         for first in (0..d.m).step_by(rows) {
             let x = chunk.pack(self.level, &self.pool, &call.x, first..d.m.min(first + rows));
-            let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own };
+            let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own, past };
             match &call.out {
                 Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
                 Product::F16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
@@ -130,18 +138,23 @@ struct Chunk<'a, P> {
     x: PackedRows<'a>,
     first: usize,
     own: &'a (PerWorker<'a, u64>, PerWorker<'a, [i8; 64]>),
+    /// Whether what is finished may be on its way past the caches.
+    past: bool,
 }
 
 impl<P: ParallelFor> Chunk<'_, P> {
     /// The columns over the pool; `finish` takes sums, and the block of the output that they belong to.
     fn run<T: Copy + Send + Sync>(&self, out: &TensorMut<'_, T>, finish: impl Fn(Finished<'_>, Target<'_, '_, T>) + Sync) {
         let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
-        let columns = task_columns(rows.len(), self.d, &self.weight, level);
+        let columns = self.host.task_columns(rows.len(), self.d, &self.weight);
         parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |mut block, (words, stage)| {
             let part = (0, block.columns.clone(), self.d);
             self.weight.multiply(level, self.x, part, (words, stage), |sums, panel| {
                 finish(sums, Target { block: &mut block, offset: Offset { row: rows.start, panel } });
             });
+            if self.past {
+                level.run(Fence);
+            }
         });
     }
 }
@@ -267,13 +280,14 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
                 let whole = to.as_slice().and_then(|to| to.as_chunks_mut().0.first_chunk_mut::<WIDE>());
                 // Mostly there are as many whole panels as stay in registers: then no length is asked for.
                 if let (Some(to), Some(sums)) = (whole, sums.first_chunk::<WIDE>()) {
+                    let mut values = [s.splat(0.0); WIDE];
                     for v in 0..WIDE {
-                        let value = lanes.scaled(s, v, x, &sums[v]);
-                        match past {
-                            // SAFETY: a fence ends the kernel.
-                            true => unsafe { T::store_past(s, value, &mut to[v]) },
-                            false => T::store(s, value, &mut to[v]),
-                        }
+                        values[v] = lanes.scaled(s, v, x, &sums[v]);
+                    }
+                    match past {
+                        // SAFETY: a `Fence` ends the task, and until then no other has these columns.
+                        true => unsafe { T::store_past(s, values, to) },
+                        false => (0..WIDE).for_each(|v| T::store(s, values[v], &mut to[v])),
                     }
                     continue;
                 }
@@ -292,9 +306,19 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
                 }
             }
         }
-        if past {
-            s.fence();
-        }
+    }
+}
+
+/// Ends what [`Floats`] write past the caches.
+struct Fence;
+
+impl Kernel for Fence {
+    type Output = ();
+    const DOT: bool = false;
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        s.fence();
     }
 }
 

@@ -60,14 +60,16 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn load(self, a: &[f32; 16]) -> Self::F32;
     /// Writes 16 `f32`.
     fn store(self, v: Self::F32, a: &mut [f32; 16]);
-    /// Writes 16 `f32` past the caches, if they are a cache line, where there is such a way.
+    /// Writes vectors one behind the other, the cache lines that they fill past the caches where there is such a way.
     ///
     /// # Safety
     ///
     /// [`Simd::fence`] comes before anything else reads or writes them.
     #[inline(always)]
-    unsafe fn store_past(self, v: Self::F32, a: &mut [f32; 16]) {
-        self.store(v, a);
+    unsafe fn store_past<const N: usize>(self, v: [Self::F32; N], a: &mut [[f32; 16]; N]) {
+        for i in 0..N {
+            self.store(v[i], &mut a[i]);
+        }
     }
     /// Ends writing past the caches.
     #[inline(always)]

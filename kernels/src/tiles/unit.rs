@@ -3,28 +3,38 @@
 //! The first block of a pair brings its weights into the second cache and the others find them there; meanwhile each asks for its
 //! share of the next pair, so that reading goes on while they compute.
 
-use super::matmul::{Finished, Matmul, PARKED};
+use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use crate::simd::{TileUnit, Tiles};
 use core::ops::Range;
 
 /// Rows of a block on a unit for tiles.
 const UNIT_ROWS: usize = 32;
 
+/// Rows whose sums go out together, at most.
+const MOST_ROWS: usize = 256;
+
+/// Panels of a group of many rows, and of a single block of rows: the fewer the rows, the longer the runs in which their sums go out.
+const GROUP: usize = 4;
+const LONG_GROUP: usize = 16;
+
+/// Accumulators of 16 lanes that wait: the unit widens no weights, so all words are theirs.
+const WAITING: usize = MATMUL_WORDS / 8;
+const _: () = assert!(MOST_ROWS * GROUP <= WAITING && UNIT_ROWS * LONG_GROUP <= WAITING);
+
 /// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and vectors read a
 /// little faster; a small product takes less than the setting up.
 #[inline(always)]
 pub(super) const fn suits_unit(rows: usize, k: usize) -> bool {
-    rows > 8 && rows * k >= 640
+    rows > 5 && rows * k >= 640
 }
 
 impl Matmul<'_> {
-    /// On the unit for tiles: groups of panels, so many that their sums just have room, and in a group pairs of them by blocks of rows.
+    /// On the unit for tiles: groups of panels, and in a group pairs of them by blocks of rows.
     #[inline(always)]
     pub(super) fn on_unit<U: TileUnit>(mut self, unit: U) {
-        let rows = self.x.rows().min(PARKED / 2);
-        // An even number, so that only the last panel can be one without another. The fewer the rows, the longer the runs in which their
-        // sums go out.
-        let width = PARKED / rows.next_power_of_two();
+        let rows = self.x.rows().min(MOST_ROWS);
+        // An even number, so that only the last panel can be one without another.
+        let width = if rows > UNIT_ROWS { GROUP } else { LONG_GROUP };
         for panel in self.panels.clone().step_by(width) {
             let panels = panel..self.panels.end.min(panel + width);
             for first in (0..self.x.rows()).step_by(rows) {
@@ -38,7 +48,7 @@ impl Matmul<'_> {
                     }
                 }
                 drop(tiles);
-                let sums = &bytemuck::cast_slice(&self.words[..PARKED * 8])[..chunk.len() * panels.len()];
+                let sums = &bytemuck::cast_slice(&self.words[..WAITING * 8])[..chunk.len() * panels.len()];
                 (self.sink)(Finished { rows: chunk, panels: panels.clone(), sums });
             }
         }
@@ -47,7 +57,7 @@ impl Matmul<'_> {
     /// Some rows over NV panels of a group, the weights behind them asked for by all blocks of rows in equal shares.
     #[inline(always)]
     fn unit_panels<U: Tiles, const NV: usize>(&mut self, tiles: &mut U, panel: usize, group: &Range<usize>, rows: Range<usize>) {
-        let (x, parked) = (self.x, bytemuck::cast_slice_mut(&mut self.words[..PARKED * 8]));
+        let (x, parked) = (self.x, bytemuck::cast_slice_mut(&mut self.words[..WAITING * 8]));
         let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);
         for v in 0..NV {
             w[v] = self.weights.panel(panel + v);

@@ -123,33 +123,43 @@ fn narrow_loads_and_stores() {
     }
 }
 
-/// Lines, and what lies across two.
+/// Whole lines.
 #[repr(align(64))]
-struct Lines([f32; 48]);
+struct Lines([f32; 80]);
 
-struct Past<'a>(&'a [f32; 16], &'a mut Lines, usize);
+/// `N` vectors go to the numbers from a place on.
+struct Past<'a, const N: usize>(&'a [[f32; 16]; N], &'a mut Lines, usize);
 
-impl Kernel for Past<'_> {
+impl<const N: usize> Kernel for Past<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
+        let (to, _) = self.1.0[self.2..].as_chunks_mut();
         // SAFETY: the fence follows.
-        unsafe { s.store_past(s.load(self.0), self.1.0[self.2..].first_chunk_mut().unwrap()) };
+        unsafe { s.store_past(self.0.each_ref().map(|v| s.load(v)), to.first_chunk_mut().unwrap()) };
         s.fence();
+    }
+}
+
+/// Nothing but the vectors is written, wherever they begin in a line.
+fn writes_past<const N: usize>() {
+    let a: [[f32; 16]; N] = core::array::from_fn(|v| lanes(|i| (16 * v + i) as f32 - 7.5));
+    for level in levels() {
+        for at in 0..=16 {
+            let mut lines = Lines([99.0; 80]);
+            level.run(Past(&a, &mut lines, at));
+            for (i, &found) in lines.0.iter().enumerate() {
+                let expected = if (at..at + 16 * N).contains(&i) { (i - at) as f32 - 7.5 } else { 99.0 };
+                assert_eq!(found, expected, "{level:?}: {N} vectors at {at}, number {i}");
+            }
+        }
     }
 }
 
 #[test]
 fn writes_past_the_caches() {
-    let a = lanes(|i| i as f32 - 7.5);
-    for level in levels() {
-        for at in [0, 16, 5, 29] {
-            let mut lines = Lines([99.0; 48]);
-            level.run(Past(&a, &mut lines, at));
-            for (i, &found) in lines.0.iter().enumerate() {
-                assert_eq!(found, if (at..at + 16).contains(&i) { a[i - at] } else { 99.0 }, "{level:?} at {at}");
-            }
-        }
-    }
+    writes_past::<1>();
+    writes_past::<2>();
+    writes_past::<4>();
 }

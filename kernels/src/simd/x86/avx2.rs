@@ -84,13 +84,16 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
-    unsafe fn store_past(self, v: F, a: &mut [f32; 16]) {
-        match a.as_ptr() as usize % 64 {
-            0 => hw!({
-                _mm256_stream_ps(a.as_mut_ptr(), v[0]);
-                _mm256_stream_ps(a.as_mut_ptr().add(8), v[1]);
-            }),
-            _ => self.store(v, a),
+    unsafe fn store_past<const N: usize>(self, v: [F; N], a: &mut [[f32; 16]; N]) {
+        let whole = a.as_ptr() as usize % 64 == 0;
+        for i in 0..N {
+            match whole {
+                true => hw!({
+                    _mm256_stream_ps(a[i].as_mut_ptr(), v[i][0]);
+                    _mm256_stream_ps(a[i].as_mut_ptr().add(8), v[i][1]);
+                }),
+                false => self.store(v[i], &mut a[i]),
+            }
         }
     }
     #[inline(always)]

@@ -86,10 +86,34 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_storeu_ps(a.as_mut_ptr(), v))
     }
     #[inline(always)]
-    unsafe fn store_past(self, v: __m512, a: &mut [f32; 16]) {
-        match a.as_ptr() as usize % 64 {
-            0 => hw!(_mm512_stream_ps(a.as_mut_ptr(), v)),
-            _ => self.store(v, a),
+    unsafe fn store_past<const N: usize>(self, v: [__m512; N], a: &mut [[f32; 16]; N]) {
+        // Numbers before the first line that is filled.
+        let before = (a.as_ptr() as usize).wrapping_neg() % 64 / 4;
+        if before == 0 {
+            for i in 0..N {
+                hw!(_mm512_stream_ps(a[i].as_mut_ptr(), v[i]));
+            }
+            return;
+        }
+        // Filling lines from two vectors each pays on the processors that have AMX.
+        if !Isa::Avx512Amx.is_available() {
+            for i in 0..N {
+                self.store(v[i], &mut a[i]);
+            }
+            return;
+        }
+        let line = a.as_flattened_mut().as_mut_ptr().wrapping_add(before).wrapping_sub(16);
+        let (begin, end) = (!first(16 - before), first(16 - before));
+        // SAFETY: the token proves the features; of the line before the first that is filled, and of the one behind the last, only those
+        // numbers are accessed that are part of `a`.
+        unsafe {
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32(before as i32));
+            _mm512_mask_store_ps(line, begin, _mm512_permutexvar_ps(lanes, v[0]));
+            for i in 1..N {
+                _mm512_stream_ps(line.wrapping_add(16 * i), _mm512_permutex2var_ps(v[i - 1], lanes, v[i]));
+            }
+            _mm512_mask_store_ps(line.wrapping_add(16 * N), end, _mm512_permutexvar_ps(lanes, v[N - 1]));
         }
     }
     #[inline(always)]
