@@ -11,7 +11,7 @@ use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
 use core::ops::Range;
-use tilekern_kernels::dispatch::{Isa, Kernel, Level};
+use tilekern_kernels::dispatch::{Isa, Kernel};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};

@@ -15,6 +15,23 @@ pub const BLOCK: usize = 64;
 /// Elements of a block where a vector of 16 is two registers: the fold and its loop then weigh twice as much.
 pub(super) const WIDER_BLOCK: usize = 128;
 
+/// Bytes of the blocks that are folded in registers at once, for a vector of 16 that is one register: as a rule, and on processors
+/// that have AMX.
+const FOLDED: usize = 1 << 10;
+const FOLDED_MORE: usize = 2 << 10;
+
+/// Whether more is folded at once. Each way is a function of its own.
+#[inline(always)]
+fn folds_more<S: Simd>() -> bool {
+    is_wide::<S>() && Isa::Avx512Amx.is_available()
+}
+
+/// Whether a vector of 16 is one register.
+#[inline(always)]
+const fn is_wide<S: Simd>() -> bool {
+    matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx)
+}
+
 /// Room for block maxima of a row of `n` elements in blocks of `block`.
 pub const fn maxima_len(n: usize, block: usize) -> usize {
     n.div_ceil(block).next_multiple_of(16)
@@ -22,12 +39,21 @@ pub const fn maxima_len(n: usize, block: usize) -> usize {
 
 /// Writes the maximum of each block (NaN not counted), and -inf up to a multiple of 16 blocks. One pass; a second one looks for a NaN
 /// if `nan` asks for it.
-#[inline(never)]
+#[inline(always)]
 pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Summary {
-    let max = s.vectorize(
+    let max = match folds_more::<S>() {
+        true => only_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima),
+        false => only_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima),
+    };
+    Summary::new(max, nan && holds_nan(s, row))
+}
+
+#[inline(never)]
+fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
+    s.vectorize(
         #[inline(always)]
         || {
-            pass::<S, T, BLOCK>(
+            pass::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
                 maxima,
@@ -35,14 +61,27 @@ pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], ma
                 |_, _| (),
             )
         },
-    );
-    Summary::new(max, nan && holds_nan(s, row))
+    )
 }
 
 /// [`block_maxima`], and the sum of the row by estimates around `center`; `None` where elements are too far above that. For rows
 /// that take longer to read than to add up.
-#[inline(never)]
+#[inline(always)]
 pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    center: f32,
+    nan: bool,
+) -> Option<(Summary, Whole)> {
+    match folds_more::<S>() {
+        true => maxima_and_whole::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, center, nan),
+        false => maxima_and_whole::<S, T, BLOCK, FOLDED>(s, row, maxima, center, nan),
+    }
+}
+
+#[inline(never)]
+fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -54,7 +93,7 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
         #[inline(always)]
         || {
             let mut sums = [s.splat(0.0); 4];
-            let max = pass::<S, T, BLOCK>(
+            let max = pass::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
                 maxima,
@@ -71,14 +110,14 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
 
 /// The maxima of the blocks, and of all. `also` gets each vector of the groups of 16 blocks, and its number in its block.
 #[inline(always)]
-fn pass<S: Simd, T: Element, const BLOCK: usize>(
+fn pass<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
     mut also: impl FnMut(usize, S::F32),
 ) -> f32 {
     let mut max = s.splat(f32::NEG_INFINITY);
-    let (rest, end) = each_group::<S, T, BLOCK>(
+    let (rest, end) = each_group::<S, T, BLOCK, FOLDED>(
         s,
         row,
         maxima,
@@ -108,16 +147,29 @@ fn pass<S: Simd, T: Element, const BLOCK: usize>(
 /// [`block_maxima`] of a row of 16-bit numbers, as integers: of those that are not negative the larger has the larger bits, and
 /// 32 are compared at once. A block of nothing but negative numbers gets -inf; so what comes of these maxima holds for bounds
 /// above 0. `None` for other rows, and where the largest is none of these or a NaN was in the way.
-#[inline(never)]
+#[inline(always)]
 pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Option<Summary> {
     if size_of::<T>() != 2 || BLOCK % 32 != 0 {
         return None;
     }
-    let max = s.vectorize(
+    let max = match folds_more::<S>() {
+        true => only_half_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima),
+        false => only_half_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima),
+    }?;
+    (max > 0.0).then(|| Summary::new(max, nan && holds_nan(s, row)))
+}
+
+#[inline(never)]
+fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+) -> Option<f32> {
+    s.vectorize(
         #[inline(always)]
         || {
             let (mut max, mut bits) = (s.splat(0.0), s.splat_i32(0));
-            let (rest, end) = each_group::<S, T, BLOCK>(
+            let (rest, end) = each_group::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
                 maxima,
@@ -152,14 +204,13 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], max
                 || s.reduce_max(s.max(last, max)),
             )
         },
-    )?;
-    (max > 0.0).then(|| Summary::new(max, nan && holds_nan(s, row)))
+    )
 }
 
 /// Calls `top_of` for each block of the groups of 16, finds the `larger` lane of what it returns, and writes what `done` makes of
 /// these, 16 at once. Returns what is behind the groups: a rest of the row, and its room.
 #[inline(always)]
-fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize>(
+fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &'r [T],
     maxima: &'m mut [f32],
@@ -171,13 +222,11 @@ fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize>(
     let groups = row.len() / (16 * BLOCK);
     let (row, rest) = row.split_at(groups * 16 * BLOCK);
     let (maxima, end) = maxima.split_at_mut(16 * groups);
-    let wide = matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx);
-    match size_of::<[T; BLOCK]>() {
-        ..=128 if wide => in_steps::<S, T, BLOCK, 8, 2>(s, row, maxima, top_of, larger, done),
-        ..=256 if wide && !is_long_of_halves::<T>(row.len()) => {
-            in_steps::<S, T, BLOCK, 4, 4>(s, row, maxima, top_of, larger, done)
-        }
-        ..=512 if wide => in_steps::<S, T, BLOCK, 2, 8>(s, row, maxima, top_of, larger, done),
+    let slow = FOLDED < FOLDED_MORE && is_long_of_halves::<T>(row.len());
+    match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
+        ..=256 if is_wide::<S>() => in_steps::<S, T, BLOCK, 8, 2>(s, row, maxima, top_of, larger, done),
+        ..=512 if is_wide::<S>() && !slow => in_steps::<S, T, BLOCK, 4, 4>(s, row, maxima, top_of, larger, done),
+        ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, 2, 8>(s, row, maxima, top_of, larger, done),
         _ => in_steps::<S, T, BLOCK, 1, 16>(s, row, maxima, top_of, larger, done),
     }
     (rest, end)
