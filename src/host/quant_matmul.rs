@@ -55,7 +55,7 @@ impl<P: ParallelFor> Host<P> {
         let Weight::Packed(_) = weight else { return weight.task_columns(self.level, d.k) };
         let least = match self.level.isa() {
             // A unit for tiles is done with 64 sooner than with the writing of their sums, for which a task waits at its end.
-            Isa::Avx512Amx => (d.n / (TASKS * self.pool.workers()) / 64 * 64).clamp(64, 256),
+            Isa::Avx512Amx => (d.n / TASKS / self.pool.workers().max(1) / 64 * 64).clamp(64, 256),
             _ => 64,
         };
         (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
