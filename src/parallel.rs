@@ -6,6 +6,7 @@ use crate::scratch::PerWorker;
 use crate::tensor::{Describe, RowMut, TensorMut};
 use bytemuck::Pod;
 use core::ops::Range;
+use tilekern_kernels::tiles::Bands;
 
 #[cfg(all(test, feature = "std"))]
 mod tests;
@@ -173,6 +174,18 @@ unsafe impl<T: Pod + Send> Split for ByRow<'_, T> {
     unsafe fn part<'t>(&self, row: usize, _worker: usize) -> &'t mut [T] {
         // SAFETY: no other part of the row lives.
         unsafe { self.0.worker(row) }
+    }
+}
+
+/// Slices of which every band of rows has those of its rows, which are neighbours.
+pub(crate) struct ByBand<'a, T>(pub PerWorker<'a, T>, pub Bands);
+
+// SAFETY: bands are disjoint.
+unsafe impl<T: Pod + Send> Split for ByBand<'_, T> {
+    type Part<'t> = &'t mut [T];
+    unsafe fn part<'t>(&self, band: usize, _worker: usize) -> &'t mut [T] {
+        // SAFETY: no other part of the band lives.
+        unsafe { self.0.neighbours(self.1.rows(band)) }
     }
 }
 

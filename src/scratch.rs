@@ -4,6 +4,7 @@ use crate::error::{Error, Status};
 use bytemuck::Pod;
 use core::alloc::Layout;
 use core::marker::PhantomData;
+use core::ops::Range;
 
 /// Alignment of a workspace, and of every slot in it: a cache line, and a vector of AVX-512.
 pub const ALIGN: usize = 64;
@@ -157,6 +158,19 @@ impl<'a, T: Pod> PerWorker<'a, T> {
         let len = if worker + 1 == self.workers { self.last } else { self.len };
         // SAFETY: the workers' slices are `pitch` bytes apart, aligned, and any bytes are a `T`.
         unsafe { core::slice::from_raw_parts_mut(self.base.add(worker * self.pitch).cast(), len) }
+    }
+}
+
+impl<T: Pod> PerWorker<'_, T> {
+    /// The slices of some workers, as one; of [`PerWorker::over`].
+    ///
+    /// # Safety
+    ///
+    /// No other slice of those workers lives, and this one ends before the memory does.
+    pub unsafe fn neighbours<'t>(&self, workers: Range<usize>) -> &'t mut [T] {
+        assert!(workers.end <= self.workers && self.pitch == self.len * size_of::<T>() && self.last == self.len);
+        // SAFETY: without gaps, and all of one length, the slices are one.
+        unsafe { core::slice::from_raw_parts_mut(self.base.add(workers.start * self.pitch).cast(), workers.len() * self.len) }
     }
 }
 

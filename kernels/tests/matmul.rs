@@ -6,8 +6,8 @@ use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{HEADER, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
-    Activations, MATMUL_WORDS, Matmul, MatmulRows, PackRows, PackStrip, PackedRows, Sink, Tiled, UNPACKED_WORDS, WeightRows,
-    row_words,
+    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackStrip, PackedRows, Sink, Tiled, UNPACKED_WORDS,
+    WeightRows, row_words,
 };
 
 struct Case {
@@ -37,12 +37,15 @@ impl Case {
     }
 
     fn run(&self, level: Level, run: impl Fn(Matmul<'_>)) -> Vec<Option<i32>> {
-        let mut out = vec![None; self.m * self.n];
         let mut rows = vec![u64::MAX / 5; self.m * row_words(self.k).unwrap()];
         let x = Activations { data: &self.x, stride: self.k + 3, rows: self.m };
         level.run(PackRows { x, k: self.k, words: &mut rows });
+        self.product(PackedRows::new(&rows, self.k, self.m), run)
+    }
+
+    fn product(&self, x: PackedRows<'_>, run: impl Fn(Matmul<'_>)) -> Vec<Option<i32>> {
+        let mut out = vec![None; self.m * self.n];
         let weights = Packed::new(&self.packed).unwrap().expert(0);
-        let x = PackedRows::new(&rows, self.k, self.m);
         let words = &mut vec![u64::MAX / 3; MATMUL_WORDS];
         let sink: Sink<'_> = &mut |finished| {
             finished.each(|row, panel, sums| {
@@ -83,6 +86,24 @@ fn the_default_tile_gives_the_exact_sums() {
         // The defaults of processors with other caches.
         case.check::<4, 4, 384>(level);
         case.check::<4, 4, 512>(level);
+    }
+}
+
+#[test]
+fn rows_in_bands_give_the_exact_sums() {
+    let mut random = Random(47);
+    // Bands of all sizes, two blocks of bands, two slices of K, panels alone and in pairs.
+    for (m, k, n) in [(17, 63, 1), (19, 65, 40), (24, 200, 700), (33, 64, 33), (70, 130, 100), (300, 67, 50), (18, 16_450, 20)] {
+        let case = Case::new(&mut random, m, k, n);
+        for level in levels() {
+            let mut words = vec![u64::MAX / 5; m * row_words(k).unwrap()];
+            for rows in (0..Bands::of(m).count()).map(|band| Bands::of(m).rows(band)) {
+                let band: Vec<&[i8]> = rows.clone().map(|row| &case.x[row * (k + 3)..][..k]).collect();
+                level.run(PackBand { rows: &band, words: &mut words[rows.start * row_words(k).unwrap()..] });
+            }
+            let out = case.product(PackedRows::new(&words, k, m).in_bands(true), |call| level.run(call));
+            assert!(out == case.expected, "{level:?}: {m}x{k}x{n}");
+        }
     }
 }
 

@@ -6,14 +6,22 @@ use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
 use crate::tensor::Tensor;
 use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::tiles::{Activations, PackRows, PackedRows, row_words};
+use tilekern_kernels::tiles::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 
 /// Bytes of a chunk's activations, about: half of a second cache.
 const CHUNK: usize = 1 << 20;
 
 /// Rows of a chunk of `m` rows of length `k`: chunks are equal but for the last.
 pub(super) fn chunk_rows(m: usize, k: usize) -> usize {
-    let most = (CHUNK / k.next_multiple_of(64)).clamp(64, 256);
+    equal_parts(m, (CHUNK / k.next_multiple_of(64)).clamp(64, 256))
+}
+
+/// The same where weights stay in the second cache beside the rows.
+pub(super) fn banded_rows(m: usize, k: usize) -> usize {
+    equal_parts(m, (CHUNK / 2 / k.next_multiple_of(64)).clamp(64, 128))
+}
+
+fn equal_parts(m: usize, most: usize) -> usize {
     m.div_ceil(m.div_ceil(most).max(1)).max(1)
 }
 
@@ -29,7 +37,8 @@ impl RowSlots {
     pub fn plan(plan: &mut Plan, workers: usize, rows: usize, k: usize) -> Result<RowSlots, Error> {
         let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
         let words = row_words(k).and_then(|words| words.checked_mul(rows)).ok_or_else(too_large)?;
-        Ok(RowSlots { packed: plan.slot(words)?, gathered: plan.each(workers, k)?, rows })
+        let gathered = k.checked_mul(rows.min(Bands::MOST));
+        Ok(RowSlots { packed: plan.slot(words)?, gathered: plan.each(workers, gathered.ok_or_else(too_large)?)?, rows })
     }
 
     pub fn take<'s>(self, space: &Space<'s>, k: usize) -> PackedChunk<'s> {
@@ -46,16 +55,38 @@ pub(super) struct PackedChunk<'s> {
 }
 
 impl PackedChunk<'_> {
-    /// Packs some rows of `x`.
-    pub fn pack<P: ParallelFor>(&mut self, level: Level, pool: &P, x: &Tensor<'_, i8>, rows: Range<usize>) -> PackedRows<'_> {
-        debug_assert!(rows.len() <= self.rows);
-        let (k, first) = (self.k, rows.start);
-        let words = PerWorker::over(self.words, self.words.len() / self.rows);
+    /// Packs some rows of `x`, from place `at` on, one behind the other or in bands.
+    pub fn pack<P: ParallelFor>(
+        &mut self,
+        level: Level,
+        pool: &P,
+        (x, rows): (&Tensor<'_, i8>, Range<usize>),
+        at: usize,
+        banded: bool,
+    ) {
+        debug_assert!(at + rows.len() <= self.rows);
+        let (k, pitch) = (self.k, self.words.len() / self.rows);
+        let words = PerWorker::over(&mut self.words[at * pitch..][..rows.len() * pitch], pitch);
+        if banded {
+            let bands = Bands::of(rows.len());
+            let (grain, parts) = (parallel::grain(k * Bands::MOST, 2), (parallel::ByBand(words, bands), &self.gathered));
+            return parallel::rows(pool, bands.count(), grain, parts, |band, (words, gathered)| {
+                let (some, mut data) = (bands.rows(band), [&[][..]; Bands::MOST]);
+                for ((data, gathered), row) in data.iter_mut().zip(gathered.chunks_exact_mut(k)).zip(some.clone()) {
+                    *data = x.row(rows.start + row).gather(gathered);
+                }
+                level.run(PackBand { rows: &data[..some.len()], words });
+            });
+        }
         let parts = (parallel::ByRow(words), &self.gathered);
         parallel::rows(pool, rows.len(), parallel::grain(k, 2), parts, |row, (words, gathered)| {
-            let data = x.row(first + row).gather(gathered);
+            let data = x.row(rows.start + row).gather(gathered);
             level.run(PackRows { x: Activations { data, stride: k, rows: 1 }, k, words });
         });
-        PackedRows::new(self.words, k, rows.len())
+    }
+
+    /// The first of the rows, as they were packed.
+    pub fn rows(&self, rows: usize) -> PackedRows<'_> {
+        PackedRows::new(self.words, self.k, rows)
     }
 }

@@ -4,7 +4,7 @@
 //! expert, are divided among the workers alike; so skewed routing costs nothing but the reading of the weights.
 
 use super::Host;
-use super::activations::{RowSlots, chunk_rows};
+use super::activations::{PackedChunk, RowSlots, chunk_rows};
 use super::half_products::{self, HalfProducts, WIDTH};
 use super::quant_matmul::{Offset, Target, store_integers};
 use super::weight::{Weight, plan_stage, product_words};
@@ -156,8 +156,8 @@ impl<P: ParallelFor> Host<P> {
             let lie = Dims::strided(&[count, d.n], &[pitch, 1])?;
             match d.scales {
                 None => {
-                    let x = rows.pack(self.level, &self.pool, &call.x, all);
-                    product.sums(x, &TensorMut::with(lie, &mut *sums)?);
+                    product.pack(&mut rows, &call.x, first);
+                    product.sums(rows.rows(count), &TensorMut::with(lie, &mut *sums)?);
                 }
                 Some(_) => {
                     halves.pack(self.level, &self.pool, &call.x, all);
@@ -207,12 +207,24 @@ struct GroupedProduct<'a, P> {
 }
 
 impl<P: ParallelFor> GroupedProduct<'_, P> {
+    /// Packs the rows of the chunk, which begins with row `first`: segments that suit it in bands, the others, as far as they are
+    /// neighbours, together.
+    fn pack(&self, to: &mut PackedChunk<'_>, x: &Tensor<'_, i8>, first: usize) {
+        let in_bands = |[_, start, end]: &Segment| self.weight.suits_bands(self.host.level, end - start);
+        for some in self.segments.chunk_by(|a, b| !in_bands(a) && !in_bands(b)) {
+            if let [head @ [_, start, _], .., [_, _, end]] | [head @ [_, start, end]] = some {
+                to.pack(self.host.level, &self.host.pool, (x, first + start..first + end), *start, in_bands(head));
+            }
+        }
+    }
+
     /// `sums[row][n]` of all rows of the chunk.
     fn sums(&self, x: PackedRows<'_>, sums: &TensorMut<'_, i32>) {
         let (level, d) = (self.host.level, self.d.weight());
         let columns = |rows| self.host.task_columns(rows, d, &self.weight);
         parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
-            let (x, part, row) = (x.range(block.rows.clone()), (expert, block.columns.clone(), d), block.rows.start);
+            let x = x.range(block.rows.clone()).in_bands(self.weight.suits_bands(level, block.rows.len()));
+            let (part, row) = ((expert, block.columns.clone(), d), block.rows.start);
             self.weight.multiply(level, x, part, (words, stage), |sums, panel| {
                 store_integers(sums, Target { block: &mut block, offset: Offset { row, panel } }, None);
             });

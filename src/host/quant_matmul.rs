@@ -1,7 +1,7 @@
 //! The int8 product on the host: chunks of rows, columns over the pool, a sink that scales the sums.
 
 use super::Host;
-use super::activations::{RowSlots, chunk_rows};
+use super::activations::{RowSlots, banded_rows, chunk_rows};
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use tilekern_kernels::dispatch::{Isa, Kernel};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};
-use tilekern_kernels::tiles::{Finished, PackedRows};
+use tilekern_kernels::tiles::{Finished, PackedRows, suit_bands};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
@@ -53,10 +53,10 @@ impl<P: ParallelFor> Host<P> {
     /// Columns of a task over `rows` rows.
     pub(super) fn task_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
         let Weight::Packed(_) = weight else { return weight.task_columns(self.level, d.k) };
-        let least = match self.level.isa() {
-            // A unit for tiles is done with 64 sooner than with the writing of their sums, for which a task waits at its end.
-            Isa::Avx512Amx => (d.n / TASKS / self.pool.workers().max(1) / 64 * 64).clamp(64, 256),
-            _ => 64,
+        let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
+            // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
+            true => (d.n / TASKS / self.pool.workers().max(1) / 64 * 64).clamp(64, 256),
+            false => 64,
         };
         (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
     }
@@ -98,10 +98,13 @@ impl<P: ParallelFor> Host<P> {
         let scale = Scale { x: call.x_scale.as_ref().map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
-        let rows = chunk_rows(d.m, d.k);
         let (level, past) = (self.level, 4 * d.m * d.n >= PAST);
+        let rows = if weight.suits_bands(level, d.m) { banded_rows(d.m, d.k) } else { chunk_rows(d.m, d.k) };
         for first in (0..d.m).step_by(rows) {
-            let x = chunk.pack(self.level, &self.pool, &call.x, first..d.m.min(first + rows));
+            let end = d.m.min(first + rows);
+            let banded = weight.suits_bands(level, end - first);
+            chunk.pack(level, &self.pool, (&call.x, first..end), 0, banded);
+            let x = chunk.rows(end - first).in_bands(banded);
             let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own, past };
             match &call.out {
                 Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),

@@ -8,7 +8,7 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::{Isa, Level};
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows,
+    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows, suit_bands,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -78,6 +78,11 @@ impl<'a> Weight<'a> {
     /// Whether a product packs the weights itself. A unit for tiles takes whole panels.
     fn packed_on_the_way(&self, level: Level) -> bool {
         matches!(self, Weight::Rows { .. } | Weight::Stripes(_)) && level.isa() != Isa::Avx512Amx
+    }
+
+    /// Whether rows are packed in bands for a product of so many.
+    pub fn suits_bands(&self, level: Level, rows: usize) -> bool {
+        suit_bands(level.isa(), rows) && !self.packed_on_the_way(level)
     }
 
     /// Columns of a task, if the weights are not packed.

@@ -66,6 +66,20 @@ fn every_row_and_worker_has_its_own_part() {
 }
 
 #[test]
+fn every_band_has_the_parts_of_its_rows() {
+    let (mut all, bands) = ([-1_i32; 19 * 2], Bands::of(19));
+    let parts = ByBand(PerWorker::over(&mut all, 2), bands);
+    rows(&Two, bands.count(), 1, parts, |band, part| {
+        assert_eq!(part.len(), 2 * bands.rows(band).len());
+        part.fill(band as i32);
+    });
+    for (row, part) in all.chunks_exact(2).enumerate() {
+        let band = (0..bands.count()).find(|&band| bands.rows(band).contains(&row)).unwrap() as i32;
+        assert_eq!(part, [band; 2]);
+    }
+}
+
+#[test]
 fn blocks_cover_a_matrix() {
     let (mut out, mut scratch) = ([-1; 5 * 7], [0_u64; 2]);
     let matrix = TensorMut::new([5, 7], &mut out).unwrap();

@@ -1,10 +1,10 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! A few rows take each panel as it lies. For more rows, NV panels at a time, KC of k at a time, a block of rows passes over KC * 16 NV
-//! bytes of weights, which stay in the first cache (widened there once, where the token's dot wants that). Between two steps of KC the
-//! accumulators wait in `words`; a product with K <= KC waits once. While a block computes, each of its tiles asks for a share of the
-//! weights that come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever
-//! is done with its sums.
+//! A few rows take each panel as it lies, and [bands](super::bands) pairs of panels for all of K. For other rows, NV panels at a time,
+//! KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights, which stay in the first cache (widened there once, where
+//! the token's dot wants that). Between two steps of KC the accumulators wait in `words`; a product with K <= KC waits once. While a
+//! block computes, each of its tiles asks for a share of the weights that come next. A block's finished accumulators go from `words` to
+//! the [`Sink`]: so the product is compiled once, whatever is done with its sums.
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
@@ -89,6 +89,9 @@ impl Kernel for Matmul<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let rows = self.x.rows();
+        if let Some(bands) = self.x.bands() {
+            return self.in_bands(s, bands);
+        }
         match s.tile_unit() {
             Some(unit) if suits_unit(rows, self.weights.k()) => return self.on_unit(unit),
             _ => {}

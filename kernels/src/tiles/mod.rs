@@ -3,6 +3,7 @@
 //! The number of rows, panels and steps a tile takes at once is a const generic; the bits of a result never depend on it.
 
 mod attention;
+mod bands;
 mod few;
 mod gemv;
 mod int8;
@@ -13,7 +14,8 @@ mod unpacked;
 mod weight_rows;
 
 pub use attention::{Attention, KvTiled};
+pub use bands::suit_bands;
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
-pub use rows::{Activations, PackRows, PackedRows, row_words};
+pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 pub use unpacked::{MatmulRows, STRIP_COLUMNS, UNPACKED_WORDS};
 pub use weight_rows::{PackStrip, WeightRows};

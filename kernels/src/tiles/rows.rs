@@ -4,6 +4,7 @@
 
 use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::{Dot, TileBlock};
+use core::ops::Range;
 
 /// Rows of int8 activations, each contiguous, `stride` apart.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,100 @@ impl Kernel for PackRows<'_> {
     }
 }
 
+/// Rows cut into bands, which differ by one row at most: of 17 rows or more, bands of 5 to 8.
+///
+/// ```
+/// use tilekern_kernels::tiles::Bands;
+///
+/// let bands = Bands::of(17);
+/// assert_eq!(bands.count(), 3);
+/// assert_eq!([0, 1, 2].map(|i| bands.rows(i)), [0..5, 5..11, 11..17]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Bands {
+    rows: usize,
+    count: usize,
+}
+
+impl Bands {
+    /// The most rows of a band.
+    pub const MOST: usize = 8;
+
+    /// The fewest rows that are cut: the weights of two bands are asked for faster than they come.
+    pub const FROM: usize = 17;
+
+    /// The bands of so many rows.
+    pub const fn of(rows: usize) -> Bands {
+        Bands { rows, count: rows.div_ceil(Bands::MOST) }
+    }
+
+    /// How many.
+    pub const fn count(self) -> usize {
+        self.count
+    }
+
+    /// The rows of one of them.
+    #[inline(always)]
+    pub const fn rows(self, band: usize) -> Range<usize> {
+        self.rows * band / self.count..self.rows * (band + 1) / self.count
+    }
+}
+
+/// Packs a band, 5 to 8 rows, of which the quads come to lie side by side.
+pub struct PackBand<'a> {
+    /// The rows.
+    pub rows: &'a [&'a [i8]],
+    /// [`row_words`]`(k)` for each row.
+    pub words: &'a mut [u64],
+}
+
+impl Kernel for PackBand<'_> {
+    type Output = ();
+    compiled_here!();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        match *self.rows {
+            [a, b, c, d, e] => pack_band(s, [a, b, c, d, e], self.words),
+            [a, b, c, d, e, f] => pack_band(s, [a, b, c, d, e, f], self.words),
+            [a, b, c, d, e, f, g] => pack_band(s, [a, b, c, d, e, f, g], self.words),
+            [a, b, c, d, e, f, g, h] => pack_band(s, [a, b, c, d, e, f, g, h], self.words),
+            _ => unreachable!("a band has 5 to 8 rows"),
+        }
+    }
+}
+
+/// A band of MR rows.
+#[inline(always)]
+fn pack_band<S: Dot, const MR: usize>(s: S, rows: [&[i8]; MR], words: &mut [u64]) {
+    let quads = bytemuck::cast_slice_mut::<u64, S::Quad>(words).as_chunks_mut::<MR>().0;
+    let (to, last) = quads.as_chunks_mut().0.split_at_mut(rows[0].len() / 64);
+    let (rows, blocks) = (rows.map(|row| row.as_chunks()), to.len());
+    let whole = rows.map(|(whole, _)| &whole[..blocks]);
+    for i in 0..blocks {
+        pack_block(s, whole.map(|row| &row[i]), &mut to[i]);
+    }
+    // Beyond K the weights are zeros.
+    if let (Some(to), [_, ..]) = (last.first_mut(), rows[0].1) {
+        let mut ends = [[0; 64]; MR];
+        for (end, (_, row)) in ends.iter_mut().zip(rows) {
+            end[..row.len()].copy_from_slice(row);
+        }
+        pack_block(s, ends.each_ref(), to);
+    }
+}
+
+/// 64 elements of each row of a band.
+#[inline(always)]
+fn pack_block<S: Dot, const MR: usize>(s: S, rows: [&[i8; 64]; MR], to: &mut [[S::Quad; MR]; 16]) {
+    let rows = rows.map(|row| row.as_chunks::<4>().0);
+    for i in 0..16 {
+        for m in 0..MR {
+            to[i][m] = s.pack_quad(rows[m][i]);
+        }
+    }
+}
+
 /// What [`PackRows`] made, on the same instruction set.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedRows<'a> {
@@ -72,6 +167,8 @@ pub struct PackedRows<'a> {
     /// Words from row to row.
     pitch: usize,
     rows: usize,
+    /// `None`: one behind the other.
+    bands: Option<Bands>,
 }
 
 impl<'a> PackedRows<'a> {
@@ -82,13 +179,25 @@ impl<'a> PackedRows<'a> {
 
     /// The same, `pitch` words from row to row.
     pub fn strided(words: &'a [u64], k: usize, rows: usize, pitch: usize) -> PackedRows<'a> {
-        PackedRows { words, quads: k.next_multiple_of(64) / 4, pitch, rows }
+        PackedRows { words, quads: k.next_multiple_of(64) / 4, pitch, rows, bands: None }
     }
 
-    /// Some of the rows.
-    pub fn range(self, rows: core::ops::Range<usize>) -> PackedRows<'a> {
+    /// The same, packed in [`Bands`] if it says so.
+    pub fn in_bands(self, banded: bool) -> PackedRows<'a> {
+        debug_assert!(!banded || self.rows >= Bands::FROM);
+        PackedRows { bands: banded.then_some(Bands::of(self.rows)), ..self }
+    }
+
+    /// The bands that the rows lie in, unless they lie one behind the other.
+    #[inline(always)]
+    pub(super) fn bands(&self) -> Option<Bands> {
+        self.bands
+    }
+
+    /// Some of the rows, one behind the other.
+    pub fn range(self, rows: Range<usize>) -> PackedRows<'a> {
         debug_assert!(rows.end <= self.rows);
-        PackedRows { words: &self.words[rows.start * self.pitch..], rows: rows.len(), ..self }
+        PackedRows { words: &self.words[rows.start * self.pitch..], rows: rows.len(), bands: None, ..self }
     }
 
     /// Number of rows.
@@ -98,7 +207,8 @@ impl<'a> PackedRows<'a> {
 
     /// Some of the rows, for a unit that multiplies tiles.
     #[inline(always)]
-    pub(super) fn block(&self, rows: core::ops::Range<usize>) -> TileBlock<'a> {
+    pub(super) fn block(&self, rows: Range<usize>) -> TileBlock<'a> {
+        debug_assert!(self.bands.is_none());
         let x = &self.words[rows.start * self.pitch..];
         TileBlock { x, pitch: self.pitch, rows: rows.len(), steps: self.quads / 16 }
     }
@@ -106,6 +216,15 @@ impl<'a> PackedRows<'a> {
     /// The quads of a row.
     #[inline(always)]
     pub(super) fn row<Q: bytemuck::Pod>(&self, row: usize) -> &'a [Q] {
+        debug_assert!(self.bands.is_none());
         &bytemuck::cast_slice(&self.words[row * self.pitch..][..self.quads])[..self.quads]
+    }
+
+    /// The quads of a band of MR rows, which begins with row `first`.
+    #[inline(always)]
+    pub(super) fn band<Q: bytemuck::Pod, const MR: usize>(&self, first: usize) -> &'a [[Q; MR]] {
+        debug_assert!(self.bands.is_some());
+        let words = &self.words[first * self.pitch..][..MR * self.quads];
+        &bytemuck::cast_slice::<_, Q>(words).as_chunks().0[..self.quads]
     }
 }

@@ -28,29 +28,32 @@ pub(super) const fn suits_unit(rows: usize, k: usize) -> bool {
     rows > 5 && rows * k >= 640
 }
 
+/// Which panels and blocks of at most `rows` rows are multiplied before their sums go out: for each group of panels all blocks. But
+/// for the last, groups are even.
+pub(super) fn each_group(panels: Range<usize>, blocks: usize, rows: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let (width, most) = (if blocks * rows > UNIT_ROWS { GROUP } else { LONG_GROUP }, MOST_ROWS / rows);
+    panels.clone().step_by(width).flat_map(move |panel| {
+        let group = panel..panels.end.min(panel + width);
+        (0..blocks).step_by(most).map(move |first| (group.clone(), first..blocks.min(first + most)))
+    })
+}
+
 impl Matmul<'_> {
     /// On the unit for tiles: groups of panels, and in a group pairs of them by blocks of rows.
     #[inline(always)]
     pub(super) fn on_unit<U: TileUnit>(mut self, unit: U) {
-        let rows = self.x.rows().min(MOST_ROWS);
-        // An even number, so that only the last panel can be one without another.
-        let width = if rows > UNIT_ROWS { GROUP } else { LONG_GROUP };
-        for panel in self.panels.clone().step_by(width) {
-            let panels = panel..self.panels.end.min(panel + width);
-            for first in (0..self.x.rows()).step_by(rows) {
-                let chunk = first..self.x.rows().min(first + rows);
-                // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
-                let mut tiles = unsafe { unit.tiles() };
-                for pair in panels.clone().step_by(2) {
-                    match panels.end - pair {
-                        1 => self.unit_panels::<_, 1>(&mut tiles, pair, &panels, chunk.clone()),
-                        _ => self.unit_panels::<_, 2>(&mut tiles, pair, &panels, chunk.clone()),
-                    }
+        for (panels, rows) in each_group(self.panels.clone(), self.x.rows(), 1) {
+            // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
+            let mut tiles = unsafe { unit.tiles() };
+            for pair in panels.clone().step_by(2) {
+                match panels.end - pair {
+                    1 => self.unit_panels::<_, 1>(&mut tiles, pair, &panels, rows.clone()),
+                    _ => self.unit_panels::<_, 2>(&mut tiles, pair, &panels, rows.clone()),
                 }
-                drop(tiles);
-                let sums = &bytemuck::cast_slice(&self.words[..WAITING * 8])[..chunk.len() * panels.len()];
-                (self.sink)(Finished { rows: chunk, panels: panels.clone(), sums });
             }
+            drop(tiles);
+            let sums = &bytemuck::cast_slice(&self.words[..WAITING * 8])[..rows.len() * panels.len()];
+            (self.sink)(Finished { rows, panels, sums });
         }
     }
 

@@ -33,6 +33,7 @@ instantiate! {
     column_sums: pack::ColumnSums<'static>;
     swiglu_quant: rows::SwigluQuant<'static>;
     pack_rows: tiles::PackRows<'static>;
+    pack_band: tiles::PackBand<'static>;
     pack_strip: tiles::PackStrip<'static>;
     matmul_rows: tiles::MatmulRows<'static>;
     matmul_4x32x1024: tiles::Tiled<'static, 4, 2, 1024>;
