@@ -159,9 +159,7 @@ impl<'a, T: Pod> PerWorker<'a, T> {
         // SAFETY: the workers' slices are `pitch` bytes apart, aligned, and any bytes are a `T`.
         unsafe { core::slice::from_raw_parts_mut(self.base.add(worker * self.pitch).cast(), len) }
     }
-}
 
-impl<T: Pod> PerWorker<'_, T> {
     /// The slices of some workers, as one; of [`PerWorker::over`].
     ///
     /// # Safety

@@ -99,7 +99,11 @@ impl<P: ParallelFor> Host<P> {
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, 4 * d.m * d.n >= PAST);
-        let rows = if weight.suits_bands(level, d.m) { banded_rows(d.m, d.k) } else { chunk_rows(d.m, d.k) };
+        let rows = match weight {
+            Weight::Packed(_) if weight.suits_bands(level, d.m) => banded_rows(d.m, d.k),
+            // Others are packed for each chunk.
+            _ => chunk_rows(d.m, d.k),
+        };
         for first in (0..d.m).step_by(rows) {
             let end = d.m.min(first + rows);
             let banded = weight.suits_bands(level, end - first);
