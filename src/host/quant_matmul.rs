@@ -52,7 +52,11 @@ pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Sl
 impl<P: ParallelFor> Host<P> {
     /// Columns of a task over `rows` rows.
     pub(super) fn task_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
-        let Weight::Packed(_) = weight else { return weight.task_columns(self.level, d.k) };
+        let Weight::Packed(_) = weight else {
+            let most = weight.task_columns(self.level, rows, d.k);
+            let workers = self.pool.workers().max(1);
+            return if workers == 1 { most } else { most.min((d.n / TASKS / workers).next_multiple_of(512)) };
+        };
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
             true => (d.n / TASKS / self.pool.workers().max(1) / 64 * 64).clamp(64, 256),
@@ -100,13 +104,13 @@ impl<P: ParallelFor> Host<P> {
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, 4 * d.m * d.n >= PAST);
         let rows = match weight {
-            Weight::Packed(_) if weight.suits_bands(level, d.m) => banded_rows(d.m, d.k),
+            Weight::Packed(_) if suit_bands(level.isa(), d.m) => banded_rows(d.m, d.k),
             // Others are packed for each chunk.
             _ => chunk_rows(d.m, d.k),
         };
         for first in (0..d.m).step_by(rows) {
             let end = d.m.min(first + rows);
-            let banded = weight.suits_bands(level, end - first);
+            let banded = suit_bands(level.isa(), end - first);
             chunk.pack(level, &self.pool, (&call.x, first..end), 0, banded);
             let x = chunk.rows(end - first).in_bands(banded);
             let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own, past };

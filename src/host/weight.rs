@@ -8,7 +8,7 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::{Isa, Level};
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, STRIP_COLUMNS, UNPACKED_WORDS, WeightRows, suit_bands,
+    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -80,14 +80,9 @@ impl<'a> Weight<'a> {
         matches!(self, Weight::Rows { .. } | Weight::Stripes(_)) && level.isa() != Isa::Avx512Amx
     }
 
-    /// Whether rows are packed in bands for a product of so many.
-    pub fn suits_bands(&self, level: Level, rows: usize) -> bool {
-        suit_bands(level.isa(), rows) && !self.packed_on_the_way(level)
-    }
-
-    /// Columns of a task, if the weights are not packed.
-    pub fn task_columns(&self, level: Level, k: usize) -> usize {
-        if self.packed_on_the_way(level) { STRIP_COLUMNS } else { strip_columns(k) }
+    /// The most columns of a task over so many rows, if the weights are not packed.
+    pub fn task_columns(&self, level: Level, rows: usize, k: usize) -> usize {
+        if self.packed_on_the_way(level) { strip_columns(level.isa(), rows) } else { packed_columns(k) }
     }
 
     /// An expert whose weights lie row by row.
@@ -196,13 +191,13 @@ fn nibble(byte: u8, column: usize) -> i8 {
 }
 
 /// Columns that are packed whole.
-fn strip_columns(k: usize) -> usize {
+fn packed_columns(k: usize) -> usize {
     (STRIP / k.next_multiple_of(64) / 64 * 64).clamp(64, 256)
 }
 
 /// Room for the panels of one strip for each worker; none for packed weights.
 pub(super) fn plan_stage(plan: &mut Plan, workers: usize, format: i32, d: WeightSizes) -> Result<WorkerSlot<[i8; 64]>, Error> {
-    let panels = strip_columns(d.k).min(d.n.next_multiple_of(16)) / 16;
+    let panels = packed_columns(d.k).min(d.n.next_multiple_of(16)) / 16;
     plan.each(workers, if format == FORMAT_PACKED { 0 } else { panels * (panel_vectors(d.k) + 1) })
 }
 

@@ -1,7 +1,7 @@
 //! Batches of every kind of row against the scalar definition, whatever the instruction set, the threads, the strides, the neighbours.
 
 use crate::common::sampling::{Case, Q};
-use crate::common::{Order, Random, every_host, hosts, run};
+use crate::common::{Order, Random, every_host, hosts, rounds, run};
 use half::{bf16, f16};
 use tilekern::ops::{PostSample, TopKTopPSample};
 use tilekern::{Host, Tensor, TensorMut};
@@ -66,7 +66,9 @@ fn long_rows<T: Element + std::fmt::Debug>(seed: u64, v: usize) {
 #[test]
 fn rows_longer_than_a_mebibyte() {
     long_rows::<f32>(9, (1 << 18) + 777);
-    long_rows::<bf16>(10, (1 << 19) + 33);
+    if rounds(2) == 2 {
+        long_rows::<bf16>(10, (1 << 19) + 33);
+    }
 }
 
 /// The twelve scenarios of document 000, and the others that it makes possible: every set of stages with every way of choosing.

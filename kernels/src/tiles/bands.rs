@@ -5,7 +5,7 @@
 //! so no sums wait between slices of K. Lines of the next pair are asked for all along, one or two of each panel every four steps: in
 //! bunches they would keep the loads of the tile waiting.
 
-use super::matmul::{Finished, MATMUL_WORDS, Matmul};
+use super::matmul::{Finished, MATMUL_WORDS, Matmul, Waiting, widths};
 use super::rows::{Bands, PackedRows};
 use super::unit::each_group;
 use crate::dispatch::Isa;
@@ -13,7 +13,7 @@ use crate::simd::Dot;
 use core::ops::Range;
 
 /// Steps between two requests, which a tile writes out.
-const UNIT: usize = 4;
+pub(super) const UNIT: usize = 4;
 
 /// Quads of K whose weights stay in the second cache, with those that come next.
 const SLICE: usize = 16384 / 4;
@@ -29,13 +29,13 @@ impl Matmul<'_> {
     #[inline(always)]
     pub(super) fn in_bands<S: Dot>(mut self, s: S, bands: Bands) {
         for (panels, some) in each_group(self.panels.clone(), bands.count(), Bands::MOST) {
-            for pair in panels.clone().step_by(2) {
-                match panels.end - pair {
-                    1 => self.band_panels::<S, 1>(s, pair, &panels, bands, some.clone()),
-                    _ => self.band_panels::<S, 2>(s, pair, &panels, bands, some.clone()),
+            for pair in widths::<2>(panels.clone()) {
+                match pair.len() {
+                    1 => self.band_panels::<S, 1>(s, pair.start, &panels, bands, some.clone()),
+                    _ => self.band_panels::<S, 2>(s, pair.start, &panels, bands, some.clone()),
                 }
             }
-            let rows = bands.rows(some.start).start..bands.rows(some.end - 1).end;
+            let rows = bands.range(some);
             let sums = &bytemuck::cast_slice(&self.words[..MATMUL_WORDS])[..rows.len() * panels.len()];
             (self.sink)(Finished { rows, panels, sums });
         }
@@ -57,7 +57,7 @@ impl Matmul<'_> {
                 let (x, weights) = (self.x, self.weights);
                 let sums: &mut [[i32; 16]] = bytemuck::cast_slice_mut(&mut self.words[..MATMUL_WORDS]);
                 let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);
-                let mut start = [s.splat_i32(0); NV];
+                let (zero, mut start) = ([s.splat_i32(0); NV], [s.splat_i32(0); NV]);
                 for v in 0..NV {
                     w[v] = weights.panel(panel + v);
                     // Behind the last panels they are asked for again, which costs nothing.
@@ -73,16 +73,12 @@ impl Matmul<'_> {
                         false => next.map(|w| &w[..cut(1)]),
                     };
                     let part = w.map(|w| &w[steps.clone()]);
-                    let pass = Pass { x, bands, w: part, coming, steps, start: (slice == 0).then_some(start) };
-                    for band in some.clone() {
-                        let row = bands.rows(band).start - bands.rows(some.start).start;
-                        let sums = &mut sums[row * group.len() + panel - group.start..];
-                        match bands.rows(band).len() {
-                            5 => pass.band::<5>(s, band, sums, group.len()),
-                            6 => pass.band::<6>(s, band, sums, group.len()),
-                            7 => pass.band::<7>(s, band, sums, group.len()),
-                            _ => pass.band::<8>(s, band, sums, group.len()),
-                        }
+                    let pass = BandPass { x, bands, some: some.clone(), steps };
+                    let start = if slice == 0 { start } else { zero };
+                    let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
+                    match bands.count() {
+                        ..4 => pass.run(s, part, start, sums, pass.even::<S, NV, 2>(s, coming)),
+                        _ => pass.run(s, part, start, sums, pass.even::<S, NV, 1>(s, coming)),
                     }
                 }
             },
@@ -90,69 +86,90 @@ impl Matmul<'_> {
     }
 }
 
-/// A slice of NV panels.
-struct Pass<'a, S: Dot, const NV: usize> {
-    x: PackedRows<'a>,
-    bands: Bands,
-    w: [&'a [[i8; 64]]; NV],
-    /// What is asked for meanwhile.
-    coming: [&'a [[i8; 64]]; NV],
+/// Bands over a slice of the weights of some panels.
+pub(super) struct BandPass<'a> {
+    pub x: PackedRows<'a>,
+    pub bands: Bands,
+    /// Which bands.
+    pub some: Range<usize>,
     /// Quads of K.
-    steps: Range<usize>,
-    /// What sums start from, before the first slice.
-    start: Option<[S::I32; NV]>,
+    pub steps: Range<usize>,
 }
 
-impl<S: Dot, const NV: usize> Pass<'_, S, NV> {
-    /// A band of MR rows, whose sums are `pitch` apart.
+impl BandPass<'_> {
+    /// Adds the slice's products and `start` to the sums of the bands, which count as 0 before the first step. `ask` is called once in
+    /// each unit.
     #[inline(always)]
-    fn band<const MR: usize>(&self, s: S, band: usize, sums: &mut [[i32; 16]], pitch: usize) {
-        let mut acc = [self.start.unwrap_or([s.splat_i32(0); NV]); MR];
-        if self.start.is_none() {
-            for m in 0..MR {
-                for v in 0..NV {
-                    acc[m][v] = s.load_i32(&sums[m * pitch + v]);
-                }
+    pub fn run<S: Dot, const NV: usize>(
+        &self,
+        s: S,
+        w: [&[[i8; 64]]; NV],
+        start: [S::I32; NV],
+        mut sums: Waiting<'_>,
+        mut ask: impl FnMut(),
+    ) {
+        let first = self.bands.rows(self.some.start).start;
+        for band in self.some.clone() {
+            let rows = self.bands.rows(band);
+            let sums = sums.from(rows.start - first);
+            match rows.len() {
+                5 => self.band::<S, 5, NV>(s, rows.start, w, start, sums, &mut ask),
+                6 => self.band::<S, 6, NV>(s, rows.start, w, start, sums, &mut ask),
+                7 => self.band::<S, 7, NV>(s, rows.start, w, start, sums, &mut ask),
+                _ => self.band::<S, 8, NV>(s, rows.start, w, start, sums, &mut ask),
             }
         }
-        let x = &self.x.band(self.bands.rows(band).start)[self.steps.clone()];
-        let share = (band, self.bands.count());
-        let acc = match share.1 {
-            ..4 => tile::<S, MR, NV, 2>(s, x, self.w, self.coming, share, acc),
-            _ => tile::<S, MR, NV, 1>(s, x, self.w, self.coming, share, acc),
-        };
-        for m in 0..MR {
+    }
+
+    /// A band of MR rows.
+    #[inline(always)]
+    fn band<S: Dot, const MR: usize, const NV: usize>(
+        &self,
+        s: S,
+        row: usize,
+        w: [&[[i8; 64]]; NV],
+        start: [S::I32; NV],
+        mut sums: Waiting<'_>,
+        ask: &mut impl FnMut(),
+    ) {
+        let acc = sums.resume::<S, MR, NV>(s, start, self.steps.start);
+        let acc = tile(s, &self.x.band(row)[self.steps.clone()], w, ask, acc);
+        sums.park(s, acc);
+    }
+
+    /// Asks for ASK lines of each panel of `coming` in each unit: all of them, at an even pace, while all bands pass.
+    #[inline(always)]
+    fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
+        let units = self.steps.len() / UNIT;
+        // In 2^-32 of a line.
+        let rate = (((coming[0].len() - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
+        let mut at = rate * (self.some.start * units) as u64;
+        #[inline(always)]
+        move || {
             for v in 0..NV {
-                s.store_i32(acc[m][v], &mut sums[m * pitch + v]);
+                for line in &coming[v][(at >> 32) as usize..][..ASK] {
+                    s.prefetch_far(line);
+                }
             }
+            at += rate;
         }
     }
 }
 
-/// `acc[m][v][n] += sum over k of x[k][m] * w[v][k][n]`. In each unit ASK lines of each panel of `coming` are asked for; `share.0` of
-/// `share.1` equal parts begins here.
+/// `acc[m][v][n] += sum over k of x[k][m] * w[v][k][n]`, with a request in each unit.
 #[inline(always)]
-fn tile<S: Dot, const MR: usize, const NV: usize, const ASK: usize>(
+fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: &[[S::Quad; MR]],
     w: [&[[i8; 64]]; NV],
-    coming: [&[[i8; 64]]; NV],
-    share: (usize, usize),
+    ask: &mut impl FnMut(),
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
     let units = x.len() / UNIT;
     let (x, w) = (&x.as_chunks::<UNIT>().0[..units], w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
-    // In 2^-32 of a line.
-    let rate = (((coming[0].len() - ASK) as u64) << 32) / (share.1 * units) as u64;
-    let mut at = rate * (share.0 * units) as u64;
     for u in 0..units {
-        for v in 0..NV {
-            for line in &coming[v][(at >> 32) as usize..][..ASK] {
-                s.prefetch_far(line);
-            }
-        }
-        at += rate;
+        ask();
         for i in 0..UNIT {
             let mut weights = [s.weights(&w[0][u][i]); NV];
             for v in 1..NV {

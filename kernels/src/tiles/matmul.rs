@@ -279,15 +279,8 @@ impl Pass<'_> {
                 // Behind the last row it is repeated, and not kept.
                 x[m] = &self.x.row::<S::Quad>((group * MR + m).min(self.x.rows() - 1))[self.steps.clone()];
             }
-            let parked = parked[i * MR * NV..][..MR * NV].as_chunks_mut::<NV>().0;
-            let mut acc = [start; MR];
-            if self.steps.start > 0 {
-                for m in 0..MR {
-                    for v in 0..NV {
-                        acc[m][v] = s.add_i32(acc[m][v], s.load_i32(&parked[m][v]));
-                    }
-                }
-            }
+            let mut parked = Waiting { sums: &mut parked[i * MR * NV..], pitch: NV };
+            let acc = parked.resume::<S, MR, NV>(s, start, self.steps.start);
             let acc = tile(
                 s,
                 x,
@@ -296,10 +289,46 @@ impl Pass<'_> {
                 |u, units| ask(i, u, units),
                 acc,
             );
+            parked.park(s, acc);
+        }
+    }
+}
+
+/// Sums of 16 columns that wait between two slices of K, `pitch` of them to a row.
+pub(super) struct Waiting<'a> {
+    pub sums: &'a mut [[i32; 16]],
+    pub pitch: usize,
+}
+
+impl Waiting<'_> {
+    /// Those from a row on.
+    #[inline(always)]
+    pub fn from(&mut self, row: usize) -> Waiting<'_> {
+        Waiting { sums: &mut self.sums[row * self.pitch..], pitch: self.pitch }
+    }
+
+    /// The accumulators of MR rows by NV panels before a step of K: `start`, and what waits unless the step is the first.
+    #[inline(always)]
+    pub fn resume<S: Dot, const MR: usize, const NV: usize>(&self, s: S, start: [S::I32; NV], step: usize) -> [[S::I32; NV]; MR] {
+        let mut acc = [start; MR];
+        if step > 0 {
+            let sums = &self.sums[..(MR - 1) * self.pitch + NV];
             for m in 0..MR {
                 for v in 0..NV {
-                    s.store_i32(acc[m][v], &mut parked[m][v]);
+                    acc[m][v] = s.add_i32(acc[m][v], s.load_i32(&sums[m * self.pitch + v]));
                 }
+            }
+        }
+        acc
+    }
+
+    /// Lets accumulators wait.
+    #[inline(always)]
+    pub fn park<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, acc: [[S::I32; NV]; MR]) {
+        let sums = &mut self.sums[..(MR - 1) * self.pitch + NV];
+        for m in 0..MR {
+            for v in 0..NV {
+                s.store_i32(acc[m][v], &mut sums[m * self.pitch + v]);
             }
         }
     }

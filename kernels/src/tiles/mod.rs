@@ -4,6 +4,7 @@
 
 mod attention;
 mod bands;
+mod cut;
 mod few;
 mod gemv;
 mod int8;
@@ -15,7 +16,8 @@ mod weight_rows;
 
 pub use attention::{Attention, KvTiled};
 pub use bands::suit_bands;
+pub use cut::strip_columns;
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
-pub use unpacked::{MatmulRows, STRIP_COLUMNS, UNPACKED_WORDS};
+pub use unpacked::{MatmulRows, UNPACKED_WORDS};
 pub use weight_rows::{PackStrip, WeightRows};

@@ -100,7 +100,13 @@ impl Bands {
     /// The rows of one of them.
     #[inline(always)]
     pub const fn rows(self, band: usize) -> Range<usize> {
-        self.rows * band / self.count..self.rows * (band + 1) / self.count
+        self.range(band..band + 1)
+    }
+
+    /// The rows of some of them.
+    #[inline(always)]
+    pub(super) const fn range(self, some: Range<usize>) -> Range<usize> {
+        self.rows * some.start / self.count..self.rows * some.end / self.count
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) struct Coming<'a> {
     /// Cells of a run, and those that are left of this one and of all.
     cells: usize,
     here: usize,
+    line: usize,
     pub left: usize,
 }
 
@@ -48,18 +49,21 @@ pub(super) struct Coming<'a> {
 pub(super) const CELL: usize = 256;
 
 impl Coming<'_> {
-    /// Asks for the next cell.
+    /// Asks for the next line.
     #[inline(always)]
     pub fn ask<S: Dot>(&mut self, s: S) {
         if self.left == 0 {
             return;
         }
         // The line that a run begins in came with the run before.
-        let first = self.at.div_ceil(64);
-        for line in self.lines.get(first..first + CELL / 64).unwrap_or_default() {
+        if let Some(line) = self.lines.get(self.at.div_ceil(64) + self.line) {
             s.prefetch(line);
         }
-        (self.left, self.here, self.at) = (self.left - 1, self.here - 1, self.at + self.step);
+        (self.left, self.line) = (self.left - 1, self.line + 1);
+        if self.line < CELL / 64 {
+            return;
+        }
+        (self.line, self.here, self.at) = (0, self.here - 1, self.at + self.step);
         if self.here == 0 {
             self.run += self.pitch;
             (self.here, self.at) = (self.cells, self.run);
@@ -173,7 +177,17 @@ impl<'a> WeightRows<'a> {
             step => (columns.div_ceil(CELL), CELL, rows.len(), step),
         };
         let run = panels.start / 2 * self.stripe + rows.start * self.pitch;
-        Coming { lines: self.data.as_chunks().0, at: run, run, step, pitch, cells, here: cells, left: runs * cells }
+        Coming {
+            lines: self.data.as_chunks().0,
+            at: run,
+            run,
+            step,
+            pitch,
+            cells,
+            here: cells,
+            line: 0,
+            left: runs * cells * (CELL / 64),
+        }
     }
 }
 

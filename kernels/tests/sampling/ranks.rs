@@ -17,10 +17,11 @@ fn winners_of_every_rank() {
             let x = row(&mut random, kind, v);
             let short: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
             for k in [1, 32, 33, 50, 200, 1024] {
+                let (ranks, short_ranks) = (probabilities(&x, k), probabilities(&short, k));
                 for _ in 0..rounds(8) {
                     let (rank, other) = (random.below(k), random.below(k));
-                    rank_wins(&x, top_k(k), rank, other, random.below(3));
-                    rank_wins(&short, top_k(k), rank, other, random.below(3));
+                    rank_wins(&x, &ranks, top_k(k), rank, other, random.below(3));
+                    rank_wins(&short, &short_ranks, top_k(k), rank, other, random.below(3));
                 }
             }
         }
@@ -41,8 +42,9 @@ fn few_above_zero() {
             }
             // Two more that are not in the front, and the best.
             (row[20_000], row[30_000]) = (bf16::from_f32(2.5), bf16::from_f32(2.0));
+            let ranks = probabilities(&row, k);
             for rank in [0, 1, 32, k - 1] {
-                rank_wins(&row, top_k(k), rank, random.below(k), 0);
+                rank_wins(&row, &ranks, top_k(k), rank, random.below(k), 0);
             }
         }
     }
@@ -58,9 +60,10 @@ fn infinities_behind_their_equals() {
             (x[100 * i + random.below(36)], x[12_000 + 100 * i]) = (f32::MAX, f32::INFINITY);
         }
         for k in [20, 32, 50] {
+            let ranks = probabilities(&x, k);
             for rank in [0, 2, k - 1] {
-                rank_wins(&x, top_k(k), rank, random.below(k), 0);
-                rank_wins(&x, Stages { min_p: 0.05, ..top_k(k) }, rank, random.below(k), 0);
+                rank_wins(&x, &ranks, top_k(k), rank, random.below(k), 0);
+                rank_wins(&x, &ranks, Stages { min_p: 0.05, ..top_k(k) }, rank, random.below(k), 0);
             }
         }
     }
@@ -75,9 +78,7 @@ fn ends_at_every_rank() {
         for kind in [0, 3, 10] {
             let x = row(&mut random, kind, v);
             for k in [0, 2, 33, 50, 200] {
-                let ranks = if k == 0 { 100 } else { k };
-                let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
-                reference::survivors(&x, &top_k(k), &mut order, &mut pr);
+                let (ranks, pr) = (if k == 0 { 100 } else { k }, probabilities(&x, k));
                 for _ in 0..rounds(4) {
                     let last = random.below(ranks);
                     let mass: f64 = pr[..last].iter().copied().map(f64::from).sum();
@@ -86,7 +87,7 @@ fn ends_at_every_rank() {
                     for (p, min_p) in [(p, 0.0), (1.0, min_p), (p, min_p), (0.9, min_p), (p, 0.05), (1.0, 1e-25)] {
                         let stages = Stages { p, min_p, ..top_k(k) };
                         for rank in [last.saturating_sub(1), last, ranks.min(last + 2) - 1] {
-                            rank_wins(&x, stages, rank, random.below(ranks), random.below(3));
+                            rank_wins(&x, &pr, stages, rank, random.below(ranks), random.below(3));
                         }
                     }
                 }
@@ -99,11 +100,16 @@ fn top_k(k: usize) -> Stages {
     Stages { k, p: 1.0, min_p: 0.0, is_logits: true }
 }
 
+/// What the ranks of top-k have, one after the other.
+fn probabilities<T: Element>(row: &[T], k: usize) -> Vec<f32> {
+    let (mut order, mut pr) = (vec![0; row.len()], vec![0.0; row.len()]);
+    reference::survivors(row, &top_k(k), &mut order, &mut pr);
+    pr
+}
+
 /// Compares where drawn noise chooses, and where given noise gives a rank the best score and another one the same, or one a few units
 /// in the last place away, or nothing.
-fn rank_wins<T: Element>(row: &[T], stages: Stages, rank: usize, other: usize, tie: usize) {
-    let (mut order, mut pr) = (vec![0; row.len()], vec![0.0; row.len()]);
-    reference::survivors(row, &top_k(stages.k), &mut order, &mut pr);
+fn rank_wins<T: Element>(row: &[T], pr: &[f32], stages: Stages, rank: usize, other: usize, tie: usize) {
     let mut q = vec![3.0f32; row.len()];
     (q[rank], q[other]) = match tie {
         0 => (pr[rank] * 1e-3, 1.0),
