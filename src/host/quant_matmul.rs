@@ -53,7 +53,7 @@ impl<P: ParallelFor> Host<P> {
     /// Columns of a task over `rows` rows.
     pub(super) fn task_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
         let Weight::Packed(_) = weight else {
-            let most = weight.task_columns(self.level, rows, d.k);
+            let most = weight.task_columns(self.level, rows, d);
             let workers = self.pool.workers().max(1);
             return if workers == 1 { most } else { most.min((d.n / TASKS / workers).next_multiple_of(512)) };
         };

@@ -81,8 +81,11 @@ impl<'a> Weight<'a> {
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.
-    pub fn task_columns(&self, level: Level, rows: usize, k: usize) -> usize {
-        if self.packed_on_the_way(level) { strip_columns(level.isa(), rows) } else { packed_columns(k) }
+    pub fn task_columns(&self, level: Level, rows: usize, d: WeightSizes) -> usize {
+        match self.rows(0, d) {
+            Some(weights) if self.packed_on_the_way(level) => strip_columns(level.isa(), rows, weights.pitch),
+            _ => packed_columns(d.k),
+        }
     }
 
     /// An expert whose weights lie row by row.

@@ -19,26 +19,28 @@ pub(super) const WAITING: usize = 8192;
 const ROWS: usize = 128;
 const STRIP: usize = 32;
 
-/// Of rows in bands so many wait, of as many panels as there is room for: the fewer the strips, the less often is a page looked up
-/// that holds a row of the weights.
+/// Of rows in bands so many wait, of as many panels as there is room for where each row of the weights has its own pages: the fewer
+/// the strips, the less often one is looked up. Where many rows share a page, of half as many.
 const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
-const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
+const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
 
-/// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands.
-fn banded_strip(rows: usize) -> usize {
-    (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
+/// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands and weights whose rows are so far apart.
+fn banded_strip(rows: usize, pitch: usize) -> usize {
+    let room = if pitch > 32 { WAITING } else { WAITING / 2 };
+    (room / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
 }
 
-/// Columns that a [`MatmulRows`] multiplies before it comes back to a row of the weights: what a task should have.
+/// Columns of which a [`MatmulRows`](super::MatmulRows) multiplies a slice of K before the next slice, for so many rows, and weights
+/// whose rows are `pitch` apart: what a task should have.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
 ///
-/// assert_eq!(tilekern_kernels::tiles::strip_columns(Isa::Avx2, 64), 512);
+/// assert_eq!(tilekern_kernels::tiles::strip_columns(Isa::Avx2, 64, 4096), 512);
 /// ```
-pub fn strip_columns(isa: Isa, rows: usize) -> usize {
-    16 * if suit_bands(isa, rows) { banded_strip(rows) } else { STRIP }
+pub fn strip_columns(isa: Isa, rows: usize, pitch: usize) -> usize {
+    16 * if suit_bands(isa, rows) { banded_strip(rows, pitch) } else { STRIP }
 }
 
 /// How the rows are cut into parts, each of which passes over packed panels.
@@ -49,8 +51,8 @@ pub(super) trait Cut: Copy {
     const REQUESTS: usize;
     /// Panels whose sums lie together, row by row.
     fn together(panels: Range<usize>) -> impl Iterator<Item = Range<usize>>;
-    /// Panels whose sums wait.
-    fn strip(self) -> usize;
+    /// Panels whose sums wait, of weights whose rows are `pitch` apart.
+    fn strip(self, pitch: usize) -> usize;
     /// Parts of all rows.
     fn count(self) -> usize;
     /// The rows of some parts.
@@ -120,7 +122,7 @@ impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     }
 
     #[inline(always)]
-    fn strip(self) -> usize {
+    fn strip(self, _: usize) -> usize {
         STRIP
     }
 
@@ -182,8 +184,8 @@ impl Cut for Banded<'_> {
     }
 
     #[inline(always)]
-    fn strip(self) -> usize {
-        banded_strip(self.x.rows())
+    fn strip(self, pitch: usize) -> usize {
+        banded_strip(self.x.rows(), pitch)
     }
 
     #[inline(always)]

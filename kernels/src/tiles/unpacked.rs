@@ -58,7 +58,7 @@ impl MatmulRows<'_> {
         let (parked, packed) = (bytemuck::cast_slice_mut(parked), bytemuck::cast_slice_mut(packed));
         let mut strip = Strip { cut, weights, panels: 0..0, parked, packed, sums: [[0; 16]; TWICE], staged };
         let count = cut.count();
-        let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip());
+        let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip(weights.pitch));
         for first in panels.clone().step_by(width) {
             strip.panels = first..panels.end.min(first + width);
             for block in 0..blocks {
