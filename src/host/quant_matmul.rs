@@ -23,6 +23,9 @@ const WORK: usize = 1 << 21;
 /// Tasks for each worker, at least, before they are made longer.
 const TASKS: usize = 4;
 
+/// Columns of a task, at least, where weights are packed on the way.
+const LEAST: usize = 512;
+
 /// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two
 /// apart, push each other out before their lines are whole.
 const PAST: usize = 1 << 19;
@@ -55,7 +58,7 @@ impl<P: ParallelFor> Host<P> {
         let Weight::Packed(_) = weight else {
             let most = weight.task_columns(self.level, rows, d);
             let workers = self.pool.workers().max(1);
-            return if workers == 1 { most } else { most.min((d.n / TASKS / workers).next_multiple_of(512)) };
+            return if workers == 1 { most } else { most.min((d.n / TASKS / workers).next_multiple_of(LEAST).max(LEAST)) };
         };
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.

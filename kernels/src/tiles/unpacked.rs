@@ -56,7 +56,8 @@ impl MatmulRows<'_> {
         let (parked, rest) = words[..UNPACKED_WORDS].split_at_mut(WAITING * 8);
         let (packed, staged) = rest.split_at_mut(PACKED * 8);
         let (parked, packed) = (bytemuck::cast_slice_mut(parked), bytemuck::cast_slice_mut(packed));
-        let mut strip = Strip { cut, weights, panels: 0..0, parked, packed, sums: [[0; 16]; TWICE], staged };
+        let packer = Packer { weights, packed, sums: [[0; 16]; TWICE] };
+        let mut strip = Strip { cut, packer, panels: 0..0, parked, staged };
         let count = cut.count();
         let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip(weights.pitch));
         for first in panels.clone().step_by(width) {
@@ -75,18 +76,14 @@ impl MatmulRows<'_> {
     }
 }
 
-/// All of K over some panels.
-struct Strip<'a, C> {
-    cut: C,
+/// Packs a slice of a few panels.
+struct Packer<'a> {
     weights: WeightRows<'a>,
-    panels: Range<usize>,
-    parked: &'a mut [[i32; 16]],
     packed: &'a mut [[i8; 64]],
     sums: [[i32; 16]; TWICE],
-    staged: &'a mut [u64],
 }
 
-impl<C: Cut> Strip<'_, C> {
+impl Packer<'_> {
     /// Packs some quads of four panels or, where rows crowd, of eight, with the column sums of just these; returns which panels.
     #[inline(never)]
     fn pack<S: Dot>(&mut self, s: S, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
@@ -108,14 +105,26 @@ impl<C: Cut> Strip<'_, C> {
             },
         )
     }
+}
 
+/// All of K over some panels.
+struct Strip<'a, C> {
+    cut: C,
+    packer: Packer<'a>,
+    panels: Range<usize>,
+    parked: &'a mut [[i32; 16]],
+    staged: &'a mut [u64],
+}
+
+impl<C: Cut> Strip<'_, C> {
     /// Some parts of the rows, [panels][row][width] into `parked`.
     #[inline(never)]
     fn block<S: Dot>(&mut self, s: S, parts: Range<usize>) {
         s.vectorize(
             #[inline(always)]
             || {
-                let (k, quads, panels) = (self.weights.k, panel_vectors(self.weights.k), self.panels.clone());
+                let Strip { cut, packer, panels, parked, staged } = self;
+                let (k, quads) = (packer.weights.k, panel_vectors(packer.weights.k));
                 for from in (0..quads).step_by(SLICE / 4) {
                     let (to, mut at) = (quads.min(from + SLICE / 4), 0);
                     for start in panels.clone().step_by(RUN) {
@@ -126,19 +135,19 @@ impl<C: Cut> Strip<'_, C> {
                             (_, true) => (panels.start, 4 * to),
                             _ => (panels.end, 0),
                         };
-                        let coming = self.weights.coming(next..next + RUN, row..k.min(row + SLICE));
+                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + SLICE));
                         let moments = C::together(run.clone()).count() * parts.len() * C::REQUESTS * ((to - from) / 16);
                         let pace = Pace { rate: coming.left, moments, due: 0, coming };
                         let mut slice = Slice { parts: parts.clone(), steps: from..to, pace };
                         while !run.is_empty() {
-                            let some = self.pack(s, run.clone(), from..to);
+                            let some = packer.pack(s, run.clone(), from..to);
                             run.start = some.end;
                             for panels in C::together(some.clone()) {
                                 let (v, width) = (panels.start - some.start, panels.len());
-                                let parked = &mut self.parked[at..][..self.cut.waiting(&parts) * width];
+                                let parked = &mut parked[at..][..cut.waiting(&parts) * width];
                                 at += parked.len();
-                                let (packed, sums) = (&self.packed[v * PITCH..], &self.sums[v..]);
-                                self.cut.pass(s, &mut slice, Together { width, packed, sums, staged: self.staged, parked });
+                                let (packed, sums) = (&packer.packed[v * PITCH..], &packer.sums[v..]);
+                                cut.pass(s, &mut slice, Together { width, packed, sums, staged, parked });
                             }
                         }
                     }
