@@ -2,7 +2,7 @@
 
 mod common;
 use common::{Random, levels};
-use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::dispatch::{Isa, Level};
 use tilekern_kernels::pack::{HEADER, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
@@ -64,6 +64,11 @@ fn packed_rows(level: Level, x: Activations<'_>, k: usize) -> Vec<u64> {
     words
 }
 
+/// Whether products take rows in bands, if they are many enough.
+fn takes_bands(level: &Level) -> bool {
+    level.isa() == Isa::Avx512Vnni
+}
+
 /// Rows in bands.
 fn packed_bands(level: Level, x: Activations<'_>, k: usize) -> Vec<u64> {
     let mut words = vec![u64::MAX / 5; x.rows * row_words(k).unwrap()];
@@ -110,7 +115,7 @@ fn rows_in_bands_give_the_exact_sums() {
     // Bands of all sizes, two blocks of bands, two slices of K, panels alone and in pairs.
     for (m, k, n) in [(17, 63, 1), (19, 65, 40), (24, 200, 700), (33, 64, 33), (70, 130, 100), (300, 67, 50), (18, 16_450, 20)] {
         let case = Case::new(&mut random, m, k, n);
-        for level in levels() {
+        for level in levels().into_iter().filter(takes_bands) {
             let words = packed_bands(level, Activations { data: &case.x, stride: k + 3, rows: m }, k);
             let out = case.product(PackedRows::new(&words, k, m).in_bands(true), |call| level.run(call));
             assert!(out == case.expected, "{level:?}: {m}x{k}x{n}");
@@ -192,7 +197,7 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         for level in levels() {
             let rows_of_x = Activations { data: &x, stride: k, rows: m };
             let behind = packed_rows(level, rows_of_x, k);
-            let banded = (m >= Bands::FROM).then(|| packed_bands(level, rows_of_x, k));
+            let banded = (takes_bands(&level) && m >= Bands::FROM).then(|| packed_bands(level, rows_of_x, k));
             let behind = PackedRows::new(&behind, k, m);
             let banded = banded.as_ref().map(|words| PackedRows::new(words, k, m).in_bands(true));
             for (packed, weights) in [behind].into_iter().chain(banded).flat_map(|x| rows.map(|weights| (x, weights))) {

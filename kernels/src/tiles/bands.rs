@@ -18,10 +18,13 @@ pub(super) const UNIT: usize = 4;
 /// Quads of K whose weights stay in the second cache, with those that come next.
 const SLICE: usize = 16384 / 4;
 
+/// The instruction set whose products take bands.
+pub(super) const BANDED: Isa = Isa::Avx512Vnni;
+
 /// Whether packed rows should lie in bands: where the second cache holds two pairs of panels for any usual K. Measured on processors
 /// that have AMX.
 pub fn suit_bands(isa: Isa, rows: usize) -> bool {
-    isa == Isa::Avx512Vnni && rows >= Bands::FROM && Isa::Avx512Amx.is_available()
+    isa == BANDED && rows >= Bands::FROM && Isa::Avx512Amx.is_available()
 }
 
 impl Matmul<'_> {

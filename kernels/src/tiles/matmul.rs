@@ -8,6 +8,7 @@
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
+use super::bands::BANDED;
 use super::rows::PackedRows;
 use super::{few::most_rows, int8::tile, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
@@ -85,29 +86,33 @@ impl Kernel for Matmul<'_> {
     type Output = ();
     compiled_here!();
 
-    /// With the tile that the benches found best for the instruction set.
+    /// With the tile that the benches found best for the instruction set; no other is compiled for it.
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let rows = self.x.rows();
-        if let Some(bands) = self.x.bands() {
+        if const { matches!(S::ISA, BANDED) }
+            && let Some(bands) = self.x.bands()
+        {
             return self.in_bands(s, bands);
         }
         match s.tile_unit() {
             Some(unit) if suits_unit(rows, self.weights.k()) => return self.on_unit(unit),
             _ => {}
         }
-        match S::ISA {
+        if const { matches!(S::ISA, Isa::Avx512Vnni | Isa::Avx512Amx) } {
             // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows.
-            Isa::Avx512Vnni | Isa::Avx512Amx => match rows {
+            match rows {
                 33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
-            },
-            Isa::Avx512 => Tiled::<4, 4, 256>(self).run(s),
-            Isa::Avx2 => Tiled::<4, 1, 512>(self).run(s),
-            Isa::Portable => Tiled::<4, 1, 512>(self).run(s),
-            Isa::Neon | Isa::NeonDot => Tiled::<4, 1, 1024>(self).run(s),
+            }
+        } else if const { matches!(S::ISA, Isa::Avx512) } {
+            Tiled::<4, 4, 256>(self).run(s)
+        } else if const { matches!(S::ISA, Isa::Neon | Isa::NeonDot) } {
+            Tiled::<4, 1, 1024>(self).run(s)
+        } else {
+            Tiled::<4, 1, 512>(self).run(s)
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A slice of a strip of panels is packed for all rows, and the tiles that read it ask meanwhile, line by line, for what is packed
 //! next: four lines of each row, so that one look-up of its page serves them all. Sums wait between two slices.
 
+use super::bands::BANDED;
 use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
@@ -39,12 +40,14 @@ impl Kernel for MatmulRows<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let x = self.x;
-        if let Some(bands) = x.bands() {
-            return self.strips(s, Banded { x, bands });
-        }
-        match S::ISA {
-            Isa::Avx512Vnni | Isa::Avx512Amx | Isa::Avx512 => self.strips(s, Groups::<4, 4> { x }),
-            Isa::Avx2 | Isa::Portable | Isa::Neon | Isa::NeonDot => self.strips(s, Groups::<4, 1> { x }),
+        if const { matches!(S::ISA, BANDED) }
+            && let Some(bands) = x.bands()
+        {
+            self.strips(s, Banded { x, bands })
+        } else if const { matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx) } {
+            self.strips(s, Groups::<4, 4> { x })
+        } else {
+            self.strips(s, Groups::<4, 1> { x })
         }
     }
 }
