@@ -188,7 +188,8 @@ impl<'a> PackedRows<'a> {
         PackedRows { words, quads: k.next_multiple_of(64) / 4, pitch, rows, bands: None }
     }
 
-    /// The same, packed in [`Bands`] if it says so.
+    /// The same, packed in [`Bands`] if it says so: where [`suit_bands`](super::suit_bands) may hold. Products on other instruction sets
+    /// panic.
     pub fn in_bands(self, banded: bool) -> PackedRows<'a> {
         debug_assert!(!banded || self.rows >= Bands::FROM);
         PackedRows { bands: banded.then_some(Bands::of(self.rows)), ..self }
@@ -214,7 +215,7 @@ impl<'a> PackedRows<'a> {
     /// Some of the rows, for a unit that multiplies tiles.
     #[inline(always)]
     pub(super) fn block(&self, rows: Range<usize>) -> TileBlock<'a> {
-        debug_assert!(self.bands.is_none());
+        assert!(self.bands.is_none(), "rows in bands");
         let x = &self.words[rows.start * self.pitch..];
         TileBlock { x, pitch: self.pitch, rows: rows.len(), steps: self.quads / 16 }
     }
@@ -222,14 +223,14 @@ impl<'a> PackedRows<'a> {
     /// The quads of a row.
     #[inline(always)]
     pub(super) fn row<Q: bytemuck::Pod>(&self, row: usize) -> &'a [Q] {
-        debug_assert!(self.bands.is_none());
+        assert!(self.bands.is_none(), "rows in bands");
         &bytemuck::cast_slice(&self.words[row * self.pitch..][..self.quads])[..self.quads]
     }
 
     /// The quads of a band of MR rows, which begins with row `first`.
     #[inline(always)]
     pub(super) fn band<Q: bytemuck::Pod, const MR: usize>(&self, first: usize) -> &'a [[Q; MR]] {
-        debug_assert!(self.bands.is_some());
+        assert!(self.bands.is_some(), "rows one behind the other");
         let words = &self.words[first * self.pitch..][..MR * self.quads];
         &bytemuck::cast_slice::<_, Q>(words).as_chunks().0[..self.quads]
     }
