@@ -222,7 +222,7 @@ pub(super) struct Slice<'a> {
     pub pace: Pace<'a>,
 }
 
-/// Cells that come, `rate` of them over so many moments; what is due of a cell.
+/// Lines that come, `rate` of them over so many moments; what is due of a line.
 pub(super) struct Pace<'a> {
     pub coming: Coming<'a>,
     pub rate: usize,

@@ -38,9 +38,10 @@ pub(super) struct Coming<'a> {
     /// Bytes from cell to cell, and from run to run.
     step: usize,
     pitch: usize,
-    /// Cells of a run, and those that are left of this one and of all.
+    /// Cells of a run, and those that are left of this one.
     cells: usize,
     here: usize,
+    /// The next line of its cell, and the lines that are left of all.
     line: usize,
     pub left: usize,
 }
