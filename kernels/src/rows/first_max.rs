@@ -29,7 +29,7 @@ impl Summary {
 }
 
 /// Elements of a chunk: short, since one is looked through again, and long enough for what is done at its end not to count.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 2048;
 
 /// Whether the row holds a NaN: one pass.
 #[inline(never)]
@@ -55,40 +55,62 @@ pub fn holds_nan<S: Simd, T: Element>(s: S, row: &[T]) -> bool {
 /// a NaN if `nan` asks for it.
 #[inline(always)]
 pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
+    let (chunks, rest) = row.as_chunks::<CHUNK>();
     // Of each lane the greatest, and the number of the first chunk that has it.
-    let (mut max, mut best, mut number) = (s.splat(f32::NEG_INFINITY), s.splat(f32::NEG_INFINITY), s.splat_i32(0));
-    for part in nearest_first::<T>(row.len(), CHUNK) {
-        let (mut first, mut own) = (s.splat_i32((part.start / CHUNK) as i32), s.splat(f32::NEG_INFINITY));
-        for (i, chunk) in (part.start / CHUNK..).zip(row[part].chunks(CHUNK)) {
-            let mut tops = [s.splat(f32::NEG_INFINITY); 8];
-            let (eights, rest) = chunk.as_chunks::<128>();
-            for eight in eights {
-                for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
-                    *top = s.max(T::load(s, sixteen), *top);
-                }
-            }
-            vectors(
-                rest.len(),
-                #[inline(always)]
-                |span| tops[0] = s.max(span.load(s, rest, T::NEG_INFINITY), tops[0]),
-            );
-            for half in [4, 2, 1] {
-                for i in 0..half {
-                    tops[i] = s.max(tops[i], tops[i + half]);
-                }
-            }
-            max = s.max(tops[0], max);
-            let top = s.min(tops[0], s.splat(f32::MAX));
+    let (mut best, mut number) = (top(s, rest), s.splat_i32(chunks.len() as i32));
+    for part in nearest_first::<T>(CHUNK * chunks.len(), CHUNK) {
+        let part = part.start / CHUNK..part.end / CHUNK;
+        let (mut own, mut first) = (s.splat(f32::NEG_INFINITY), s.splat_i32(part.start as i32));
+        for (i, chunk) in part.clone().zip(&chunks[part]) {
+            let top = top(s, chunk);
             first = s.select_i32(s.lt(own, top), s.splat_i32(i as i32), first);
             own = s.max(top, own);
         }
         number = s.select_i32(s.le(best, own), first, number);
         best = s.max(own, best);
     }
-    let summary = Summary::new(s.reduce_max(max), nan && holds_nan(s, row));
-    let numbers = s.select_i32(s.eq(best, s.splat(summary.max)), s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
-    let first = -s.reduce_max_i32(numbers) as usize;
-    (position(s, row, first * CHUNK, summary.max), summary)
+    let max = s.reduce_max(best);
+    let summary = Summary::new(max, nan && holds_nan(s, row));
+    // +inf counts as the largest finite number, which may come before it.
+    let chunk = if max < f32::MAX { first_chunk(s, best, number, max) } else { 0 };
+    (position(s, row, chunk * CHUNK, summary.max), summary)
+}
+
+/// The maximum of each lane of a row, in eight accumulators.
+#[inline(always)]
+fn top<S: Simd, T: Element>(s: S, row: &[T]) -> S::F32 {
+    let mut tops = [s.splat(f32::NEG_INFINITY); 8];
+    let (eights, rest) = row.as_chunks::<128>();
+    for eight in eights {
+        for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
+            *top = s.max(T::load(s, sixteen), *top);
+        }
+    }
+    vectors(
+        rest.len(),
+        #[inline(always)]
+        |span| tops[0] = s.max(span.load(s, rest, T::NEG_INFINITY), tops[0]),
+    );
+    for half in [4, 2, 1] {
+        for i in 0..half {
+            tops[i] = s.max(tops[i], tops[i + half]);
+        }
+    }
+    tops[0]
+}
+
+/// The least number of the lanes that hold the maximum: as a rule there is one.
+#[inline(always)]
+fn first_chunk<S: Simd>(s: S, best: S::F32, number: S::I32, max: f32) -> usize {
+    let mut numbers = [0; 16];
+    s.store_i32(number, &mut numbers);
+    let holds = s.eq(best, s.splat(max));
+    let lanes = s.mask_bits(holds);
+    if lanes.is_power_of_two() {
+        return numbers[lanes.trailing_zeros() as usize] as usize;
+    }
+    let numbers = s.select_i32(holds, s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
+    -s.reduce_max_i32(numbers) as usize
 }
 
 /// The first element from `start` on that is at least `bound`; `start` if none is.

@@ -25,10 +25,9 @@ pub fn reached_by<S: Simd>(s: S, k: usize, values: &[[f32; 16]], fold: usize) ->
                     (*best, part) = (s.max(*best, part), s.min(*best, part));
                 }
             }
-            let [a, b, c, d] = best.map(
-                #[inline(always)]
-                |best| order(s, s.bits(best)),
-            );
+            // Not `map`: where that is a function of its own, it lacks the features.
+            let [a, b, c, d] = best;
+            let [a, b, c, d] = [order(s, s.bits(a)), order(s, s.bits(b)), order(s, s.bits(c)), order(s, s.bits(d))];
             let ([a, b], [c, d]) = (sort_all(s, [a, b], true), sort_all(s, [c, d], false));
             let upper = merge_all(s, [s.max_i32(a, c), s.max_i32(b, d)], true);
             let mut sorted = [[0; 16]; 2];
@@ -54,11 +53,8 @@ pub fn sampled<S: Simd>(s: S, k: usize, values: &[[f32; 16]], step: usize) -> f3
                 let second = s.min(best[0], value);
                 best = [s.max(best[0], value), s.max(best[1], second)];
             }
-            let [a, b] = best.map(
-                #[inline(always)]
-                |best| order(s, s.bits(best)),
-            );
-            let sorted = sort_all(s, [a, b], true);
+            let [a, b] = best;
+            let sorted = sort_all(s, [order(s, s.bits(a)), order(s, s.bits(b))], true);
             let mut keys = [0; SAMPLED];
             s.store_i32(sorted[1], &mut keys);
             ascending_to_value(keys[SAMPLED - k])

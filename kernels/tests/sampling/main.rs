@@ -119,7 +119,7 @@ fn top_k_in_the_least_room() {
 #[test]
 fn first_maximum() {
     let mut random = Random(14);
-    for v in [1, 15, 16, 17, 64, 1023, 1024, 1025, 3000] {
+    for v in [1, 15, 16, 17, 64, 127, 1024, 2047, 2048, 2049, 3000, 6145] {
         for kind in 0..KINDS {
             let row = row(&mut random, kind, v);
             let expected = reference::first_max(v, |i| reference::clean(row[i]));
