@@ -3,7 +3,7 @@
 use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
-use super::nearest::{is_long_of_halves, nearest_first};
+use super::nearest::{is_long_of_halves, runs, runs_are_short};
 use super::vectors;
 use crate::dispatch::Isa;
 use crate::element::Element;
@@ -23,7 +23,7 @@ const FOLDED_MORE: usize = 2 << 10;
 /// Whether more is folded at once. Each way is a function of its own.
 #[inline(always)]
 fn folds_more<S: Simd>() -> bool {
-    is_wide::<S>() && Isa::Avx512Amx.is_available()
+    is_wide::<S>() && runs_are_short()
 }
 
 /// Whether a vector of 16 is one register.
@@ -222,12 +222,13 @@ fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize, const FOLDED: usi
     let groups = row.len() / (16 * BLOCK);
     let (row, rest) = row.split_at(groups * 16 * BLOCK);
     let (maxima, end) = maxima.split_at_mut(16 * groups);
-    let slow = FOLDED < FOLDED_MORE && is_long_of_halves::<T>(row.len());
+    let short = FOLDED == FOLDED_MORE;
+    let slow = !short && is_long_of_halves::<T>(row.len());
     match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
-        ..=256 if is_wide::<S>() => in_steps::<S, T, BLOCK, 8, 2>(s, row, maxima, top_of, larger, done),
-        ..=512 if is_wide::<S>() && !slow => in_steps::<S, T, BLOCK, 4, 4>(s, row, maxima, top_of, larger, done),
-        ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, 2, 8>(s, row, maxima, top_of, larger, done),
-        _ => in_steps::<S, T, BLOCK, 1, 16>(s, row, maxima, top_of, larger, done),
+        ..=256 if is_wide::<S>() => in_steps::<S, T, BLOCK, 8, 2>(s, short, row, maxima, top_of, larger, done),
+        ..=512 if is_wide::<S>() && !slow => in_steps::<S, T, BLOCK, 4, 4>(s, short, row, maxima, top_of, larger, done),
+        ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, 2, 8>(s, short, row, maxima, top_of, larger, done),
+        _ => in_steps::<S, T, BLOCK, 1, 16>(s, short, row, maxima, top_of, larger, done),
     }
     (rest, end)
 }
@@ -236,6 +237,7 @@ fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize, const FOLDED: usi
 #[inline(always)]
 fn in_steps<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const STEPS: usize>(
     s: S,
+    short: bool,
     row: &[T],
     maxima: &mut [f32],
     mut top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
@@ -243,23 +245,22 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const ST
     mut done: impl FnMut(S::F32) -> S::F32,
 ) {
     const { assert!(STEP * STEPS == 16) };
+    let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
     let mut each = Each([[0.0; 16]; STEPS]);
-    for part in nearest_first::<T>(row.len(), 16 * BLOCK) {
-        let tops = &mut maxima[part.start / BLOCK..part.end / BLOCK];
-        let (tops, steps) = (tops.as_chunks_mut::<16>().0, row[part].as_chunks::<BLOCK>().0.as_chunks::<STEP>().0);
-        for (i, blocks) in steps.iter().enumerate() {
-            let mut folded = [s.splat(0.0); STEP];
-            for (to, block) in folded.iter_mut().zip(blocks) {
-                *to = top_of(block);
-            }
-            s.store(fold::<S, STEP, 1>(s, folded, &larger), &mut each.0[i % STEPS]);
-            if i % STEPS == STEPS - 1 {
-                let mut folded = [s.splat(0.0); STEPS];
-                for (to, each) in folded.iter_mut().zip(&each.0) {
-                    *to = s.load(each);
+    for run in runs::<T>(groups.len(), 16 * BLOCK, short) {
+        for (group, tops) in groups[run.clone()].iter().zip(&mut maxima[run]) {
+            for (each, blocks) in each.0.iter_mut().zip(group.as_chunks::<STEP>().0) {
+                let mut folded = [s.splat(0.0); STEP];
+                for (to, block) in folded.iter_mut().zip(blocks) {
+                    *to = top_of(block);
                 }
-                s.store(done(fold::<S, STEPS, STEP>(s, folded, &larger)), &mut tops[i / STEPS]);
+                s.store(fold::<S, STEP, 1>(s, folded, &larger), each);
             }
+            let mut folded = [s.splat(0.0); STEPS];
+            for (to, each) in folded.iter_mut().zip(&each.0) {
+                *to = s.load(each);
+            }
+            s.store(done(fold::<S, STEPS, STEP>(s, folded, &larger)), tops);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
-use super::nearest::nearest_first;
+use super::nearest::{runs, runs_are_short};
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
@@ -58,16 +58,13 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
     let (chunks, rest) = row.as_chunks::<CHUNK>();
     // Of each lane the greatest, and the number of the first chunk that has it.
     let (mut best, mut number) = (top(s, rest), s.splat_i32(chunks.len() as i32));
-    for part in nearest_first::<T>(CHUNK * chunks.len(), CHUNK) {
-        let part = part.start / CHUNK..part.end / CHUNK;
-        let (mut own, mut first) = (s.splat(f32::NEG_INFINITY), s.splat_i32(part.start as i32));
-        for (i, chunk) in part.clone().zip(&chunks[part]) {
-            let top = top(s, chunk);
-            first = s.select_i32(s.lt(own, top), s.splat_i32(i as i32), first);
-            own = s.max(top, own);
+    for run in runs::<T>(chunks.len(), CHUNK, runs_are_short()) {
+        for i in run {
+            let (top, this) = (top(s, &chunks[i]), s.splat_i32(i as i32));
+            let earlier = s.both(s.eq(best, top), s.gt_i32(number, this));
+            number = s.select_i32(s.differ(s.lt(best, top), earlier), this, number);
+            best = s.max(top, best);
         }
-        number = s.select_i32(s.le(best, own), first, number);
-        best = s.max(own, best);
     }
     let max = s.reduce_max(best);
     let summary = Summary::new(max, nan && holds_nan(s, row));

@@ -7,6 +7,7 @@ use super::find::positions;
 use super::first_max::{Summary, holds_nan};
 use super::key::clean;
 use super::lane_best::{FEW, reached_by};
+use super::nearest::{runs, runs_are_short};
 use super::select::{List, look_up};
 use super::threshold::threshold;
 use super::{lanes, vectors};
@@ -59,6 +60,9 @@ pub fn candidates<S: Simd, T: Element>(
     Some((Summary::new(max, nan && holds_nan(s, row)), n))
 }
 
+/// Chunks of 64 that are marked one after the other.
+const STEP: usize = 16;
+
 /// A bit for each element that reaches the bound, 16 to a mark; the largest element, NaN not counted.
 #[inline(never)]
 fn mark<S: Simd, T: Element>(s: S, row: &[T], bound: f32, marks: &mut [u16]) -> f32 {
@@ -69,11 +73,15 @@ fn mark<S: Simd, T: Element>(s: S, row: &[T], bound: f32, marks: &mut [u16]) -> 
             let mut max = [s.splat(f32::NEG_INFINITY); 4];
             let (chunks, rest) = row.as_chunks::<64>();
             let (whole, end) = marks.split_at_mut(4 * chunks.len());
-            for (chunk, marks) in chunks.iter().zip(whole.as_chunks_mut::<4>().0) {
-                for i in 0..4 {
-                    let v = T::load(s, &chunk.as_chunks::<16>().0[i]);
-                    max[i] = s.max(v, max[i]);
-                    marks[i] = s.mask_bits(s.le(bound, v));
+            let whole = whole.as_chunks_mut::<4>().0;
+            for run in runs::<T>(chunks.len().div_ceil(STEP), 64 * STEP, runs_are_short()) {
+                let run = STEP * run.start..chunks.len().min(STEP * run.end);
+                for (chunk, marks) in chunks[run.clone()].iter().zip(&mut whole[run]) {
+                    for i in 0..4 {
+                        let v = T::load(s, &chunk.as_chunks::<16>().0[i]);
+                        max[i] = s.max(v, max[i]);
+                        marks[i] = s.mask_bits(s.le(bound, v));
+                    }
                 }
             }
             end.fill(0);

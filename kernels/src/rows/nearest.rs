@@ -1,12 +1,15 @@
 //! The order in which a row is read.
+//!
+//! Whoever writes or reads a row mostly ends with its end. So that is in the nearest cache still, and what is before it in the next one,
+//! until what is read meanwhile takes their places: a row is read in runs, the last first, each in its own order.
 
+use crate::dispatch::Isa;
 use core::ops::Range;
 
-/// Bytes that are read first, from the end of a row, and bytes that are read next: what a first cache of 32 KiB, and one of 48 KiB, holds
-/// beside other things.
-const NEAR: [usize; 2] = [24 << 10, 20 << 10];
+/// Bytes of a run where a processor reads a stream faster the longer it is.
+const LONG_RUN: usize = 24 << 10;
 
-/// Rows of 16-bit numbers longer than this, in bytes, are read in their order, since to begin at the end takes longer there.
+/// 16-bit numbers of more bytes than this are read in their order there.
 const LONG: usize = 128 << 10;
 
 /// Whether a row of `len` elements is a long one of 16-bit numbers.
@@ -15,13 +18,27 @@ pub fn is_long_of_halves<T>(len: usize) -> bool {
     size_of::<T>() == 2 && len > LONG / 2
 }
 
-/// Parts of a row of `len` elements, what is behind first. Whoever writes or reads a row mostly ends with its end, so that is in the
-/// nearest cache still, until what is read before it takes its place. All parts begin at a multiple of `step`.
+/// Whether runs are as short as can be. Measured on processors that have AMX.
 #[inline(always)]
-pub fn nearest_first<T>(len: usize, step: usize) -> [Range<usize>; 3] {
-    let before = |end: usize, bytes: usize| end.saturating_sub(bytes / size_of::<T>()).next_multiple_of(step).min(end);
-    let near = if is_long_of_halves::<T>(len) { [0; 2] } else { NEAR };
-    let last = before(len, near[0]);
-    let next = before(last, near[1]);
-    [last..len, next..last, 0..next]
+pub fn runs_are_short() -> bool {
+    Isa::Avx512Amx.is_available()
+}
+
+/// The runs of a row that is read `step` elements at a time, `steps` times: some steps each.
+#[inline(always)]
+pub fn runs<T>(steps: usize, step: usize, short: bool) -> impl Iterator<Item = Range<usize>> {
+    let most = match short {
+        true => 1,
+        false if is_long_of_halves::<T>(steps * step) => usize::MAX,
+        false => (LONG_RUN / (step * size_of::<T>())).max(1),
+    };
+    let mut end = steps;
+    core::iter::from_fn(
+        #[inline(always)]
+        move || {
+            let run = end.saturating_sub(most)..end;
+            end = run.start;
+            (!run.is_empty()).then_some(run)
+        },
+    )
 }

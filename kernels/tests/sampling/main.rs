@@ -140,8 +140,8 @@ fn first_of_equals_in_a_row_that_is_read_from_its_end() {
     for round in 0..60 {
         // Of the longer rows those of 16-bit numbers are read in their order.
         let v = [40_007, 70_001][round % 2];
-        // Where a part that is read begins, about: so far from the end, in elements of four bytes or of two.
-        let parts = [0, 6_144, 11_264, 12_288, 22_528, 28_000, v];
+        // Where a run that is read begins, about: so far from the end, in elements of four bytes or of two.
+        let parts = [0, 2_048, 6_144, 12_288, 18_432, 24_576, v];
         let mut row: Vec<f32> = (0..v).map(|_| -1.0 - random.unit().abs()).collect();
         for _ in 0..2 + random.below(3) {
             let near = (v - parts[random.below(parts.len())] + random.below(2_100)).saturating_sub(1_050);
