@@ -28,7 +28,7 @@ fn folds_more<S: Simd>() -> bool {
 
 /// Whether a vector of 16 is one register.
 #[inline(always)]
-const fn is_wide<S: Simd>() -> bool {
+pub(super) const fn is_wide<S: Simd>() -> bool {
     matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
+use super::blocks::is_wide;
 use super::nearest::{runs, runs_are_short};
 use super::vectors;
 use crate::dispatch::Kernel;
@@ -73,14 +74,15 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
     (position(s, row, chunk * CHUNK, summary.max), summary)
 }
 
-/// The maximum of each lane of a row, in eight accumulators.
+/// The maximum of each lane of a row, in eight accumulators, or four where registers are few.
 #[inline(always)]
 fn top<S: Simd, T: Element>(s: S, row: &[T]) -> S::F32 {
+    let count = const { if is_wide::<S>() { 8 } else { 4 } };
     let mut tops = [s.splat(f32::NEG_INFINITY); 8];
     let (eights, rest) = row.as_chunks::<128>();
     for eight in eights {
-        for (top, sixteen) in tops.iter_mut().zip(eight.as_chunks::<16>().0) {
-            *top = s.max(T::load(s, sixteen), *top);
+        for (i, sixteen) in eight.as_chunks::<16>().0.iter().enumerate() {
+            tops[i % count] = s.max(T::load(s, sixteen), tops[i % count]);
         }
     }
     vectors(
