@@ -185,6 +185,7 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (2, 515, 420, 4097, 2, 27),
         (19, 256, 384, 4088, 0, 24),
         (9, 68, 257, 8200, 0, 17),
+        (20, 1_111, 300, 300, 0, 19),
     ] {
         let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
         let w: Vec<i8> = (0..(k - 1) * pitch + n).map(|_| random.int8()).collect();

@@ -3,7 +3,7 @@
 use super::bands::{BandPass, UNIT, suit_bands};
 use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
-use super::weight_rows::{CELL, Coming, PITCH};
+use super::weight_rows::{CELL, Coming};
 use crate::dispatch::Isa;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -53,6 +53,8 @@ pub(super) trait Cut: Copy {
     fn together(panels: Range<usize>) -> impl Iterator<Item = Range<usize>>;
     /// Panels whose sums wait, of weights whose rows are `pitch` apart.
     fn strip(self, pitch: usize) -> usize;
+    /// Whether slices are long, of such weights.
+    fn is_long(pitch: usize) -> bool;
     /// Parts of all rows.
     fn count(self) -> usize;
     /// The rows of some parts.
@@ -67,6 +69,8 @@ pub(super) trait Cut: Copy {
 pub(super) struct Together<'a> {
     pub width: usize,
     pub packed: &'a [[i8; 64]],
+    /// Vectors from panel to panel.
+    pub pitch: usize,
     pub sums: &'a [[i32; 16]],
     pub staged: &'a mut [u64],
     pub parked: &'a mut [[i32; 16]],
@@ -78,7 +82,7 @@ impl<'a> Together<'a> {
     fn panels<S: Dot, const NV: usize>(&self, s: S, first: usize, length: usize) -> ([&'a [[i8; 64]]; NV], [S::I32; NV]) {
         let (mut part, mut start): ([&[[i8; 64]]; NV], _) = ([&[]; NV], [s.splat_i32(0); NV]);
         for v in 0..NV {
-            part[v] = &self.packed[(first + v) * PITCH..][..length];
+            part[v] = &self.packed[(first + v) * self.pitch..][..length];
             start[v] = s.start(s.load_i32(&self.sums[first + v]));
         }
         (part, start)
@@ -124,6 +128,11 @@ impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     #[inline(always)]
     fn strip(self, _: usize) -> usize {
         STRIP
+    }
+
+    #[inline(always)]
+    fn is_long(_: usize) -> bool {
+        false
     }
 
     #[inline(always)]
@@ -186,6 +195,11 @@ impl Cut for Banded<'_> {
     #[inline(always)]
     fn strip(self, pitch: usize) -> usize {
         banded_strip(self.x.rows(), pitch)
+    }
+
+    #[inline(always)]
+    fn is_long(pitch: usize) -> bool {
+        pitch == 32
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use super::bands::BANDED;
 use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
-use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
+use super::weight_rows::{LONG_PITCH, LONG_SLICE, PITCH, SLICE, TWICE, WeightRows};
 use crate::dispatch::{Isa, Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
@@ -15,6 +15,7 @@ use core::ops::Range;
 
 /// Vectors of a slice of the panels that are packed at once.
 const PACKED: usize = TWICE * PITCH;
+const _: () = assert!(4 * LONG_PITCH <= PACKED);
 
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
@@ -87,17 +88,22 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    /// Packs some quads of four panels or, where rows crowd, of eight, with the column sums of just these; returns which panels.
+    /// Packs some quads of four panels or, where rows crowd and the slice is not a long one, of eight, with the column sums of just
+    /// these; returns which panels.
     #[inline(never)]
-    fn pack<S: Dot>(&mut self, s: S, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
+    fn pack<S: Dot>(&mut self, s: S, long: bool, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
         s.vectorize(
             #[inline(always)]
             || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
                 let (first, some) = (panels.start, |count| panels.start..panels.end.min(panels.start + count));
-                let (packed, sums) = match self.weights.crowds(&some(TWICE), &quads) {
-                    true => (some(TWICE), self.weights.pack_twice(s, one, first, quads, self.packed)),
-                    false => (some(4), [self.weights.pack(s, one, first, quads, self.packed), [s.splat_i32(0); 4]]),
+                let (weights, none) = (self.weights, [s.splat_i32(0); 4]);
+                let (packed, sums) = if long {
+                    (some(4), [weights.pack::<S, LONG_PITCH>(s, one, first, quads, self.packed), none])
+                } else if weights.crowds(&some(TWICE), &quads) {
+                    (some(TWICE), weights.pack_twice(s, one, first, quads, self.packed))
+                } else {
+                    (some(4), [weights.pack::<S, PITCH>(s, one, first, quads, self.packed), none])
                 };
                 for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
                     for v in 0..4 {
@@ -127,9 +133,10 @@ impl<C: Cut> Strip<'_, C> {
             #[inline(always)]
             || {
                 let Strip { cut, packer, panels, parked, staged } = self;
-                let (k, quads) = (packer.weights.k, panel_vectors(packer.weights.k));
-                for from in (0..quads).step_by(SLICE / 4) {
-                    let (to, mut at) = (quads.min(from + SLICE / 4), 0);
+                let (k, quads, long) = (packer.weights.k, panel_vectors(packer.weights.k), C::is_long(packer.weights.pitch));
+                let (length, pitch) = if long { (LONG_SLICE, LONG_PITCH) } else { (SLICE, PITCH) };
+                for from in (0..quads).step_by(length / 4) {
+                    let (to, mut at) = (quads.min(from + length / 4), 0);
                     for start in panels.clone().step_by(RUN) {
                         let mut run = start..panels.end.min(start + RUN);
                         // The next run of this slice, the first of the next slice, or what lies behind these panels.
@@ -138,19 +145,19 @@ impl<C: Cut> Strip<'_, C> {
                             (_, true) => (panels.start, 4 * to),
                             _ => (panels.end, 0),
                         };
-                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + SLICE));
+                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + length));
                         let moments = C::together(run.clone()).count() * parts.len() * C::REQUESTS * ((to - from) / 16);
                         let pace = Pace { rate: coming.left, moments, due: 0, coming };
                         let mut slice = Slice { parts: parts.clone(), steps: from..to, pace };
                         while !run.is_empty() {
-                            let some = packer.pack(s, run.clone(), from..to);
+                            let some = packer.pack(s, long, run.clone(), from..to);
                             run.start = some.end;
                             for panels in C::together(some.clone()) {
                                 let (v, width) = (panels.start - some.start, panels.len());
                                 let parked = &mut parked[at..][..cut.waiting(&parts) * width];
                                 at += parked.len();
-                                let (packed, sums) = (&packer.packed[v * PITCH..], &packer.sums[v..]);
-                                cut.pass(s, &mut slice, Together { width, packed, sums, staged, parked });
+                                let (packed, sums) = (&packer.packed[v * pitch..], &packer.sums[v..]);
+                                cut.pass(s, &mut slice, Together { width, packed, pitch, sums, staged, parked });
                             }
                         }
                     }
