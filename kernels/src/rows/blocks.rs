@@ -4,8 +4,7 @@ use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
 use super::nearest::{is_long_of_halves, runs, runs_are_short};
-use super::vectors;
-use crate::dispatch::Isa;
+use super::{is_wide, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -24,12 +23,6 @@ const FOLDED_MORE: usize = 2 << 10;
 #[inline(always)]
 fn folds_more<S: Simd>() -> bool {
     is_wide::<S>() && runs_are_short()
-}
-
-/// Whether a vector of 16 is one register.
-#[inline(always)]
-pub(super) const fn is_wide<S: Simd>() -> bool {
-    matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx)
 }
 
 /// Room for block maxima of a row of `n` elements in blocks of `block`.

@@ -2,9 +2,8 @@
 //!
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
-use super::blocks::is_wide;
 use super::nearest::{runs, runs_are_short};
-use super::vectors;
+use super::{is_wide, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
