@@ -3,6 +3,7 @@
 use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
+use super::lane_best::Best;
 use super::nearest::{is_long_of_halves, runs, runs_are_short};
 use super::{is_wide, vectors};
 use crate::element::Element;
@@ -34,25 +35,43 @@ pub const fn maxima_len(n: usize, block: usize) -> usize {
 /// if `nan` asks for it.
 #[inline(always)]
 pub fn block_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Summary {
-    let max = match folds_more::<S>() {
-        true => only_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima),
-        false => only_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima),
+    block_maxima_and_guess::<S, T, BLOCK>(s, row, maxima, 0, nan).0
+}
+
+/// [`block_maxima`], and about the k-th largest of them; for k = 0 anything, k <= [`Best::MOST`].
+#[inline(always)]
+pub fn block_maxima_and_guess<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    k: usize,
+    nan: bool,
+) -> (Summary, f32) {
+    let (max, guess) = match folds_more::<S>() {
+        true => only_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k),
+        false => only_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k),
     };
-    Summary::new(max, nan && holds_nan(s, row))
+    (Summary::new(max, nan && holds_nan(s, row)), guess)
 }
 
 #[inline(never)]
-fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(s: S, row: &[T], maxima: &mut [f32]) -> f32 {
+fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    k: usize,
+) -> (f32, f32) {
     s.vectorize(
         #[inline(always)]
         || {
-            pass::<S, T, BLOCK, FOLDED>(
+            let best = pass::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
                 maxima,
                 #[inline(always)]
                 |_, _| (),
-            )
+            );
+            (best.max(s), if k > 0 { best.about(s, k) } else { 0.0 })
         },
     )
 }
@@ -86,7 +105,7 @@ fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
         #[inline(always)]
         || {
             let mut sums = [s.splat(0.0); 4];
-            let max = pass::<S, T, BLOCK, FOLDED>(
+            let best = pass::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
                 maxima,
@@ -95,22 +114,22 @@ fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
             );
             let end = &row[row.len() / (16 * BLOCK) * (16 * BLOCK)..];
             let sum = total(s, sums) + estimate.sum(s, end);
-            let summary = Summary::new(max, nan && holds_nan(s, row));
+            let summary = Summary::new(best.max(s), nan && holds_nan(s, row));
             Some((summary, Whole::around(estimate, sum, summary.max)?))
         },
     )
 }
 
-/// The maxima of the blocks, and of all. `also` gets each vector of the groups of 16 blocks, and its number in its block.
+/// The maxima of the blocks, and the best of them. `also` gets each vector of the groups of 16 blocks, and its number in its block.
 #[inline(always)]
 fn pass<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
     mut also: impl FnMut(usize, S::F32),
-) -> f32 {
-    let mut max = s.splat(f32::NEG_INFINITY);
-    let (rest, end) = each_group::<S, T, BLOCK, FOLDED>(
+) -> Best<S::F32> {
+    let (row, maxima, mut best) = end::<S, T, BLOCK>(s, row, maxima);
+    each_group::<S, T, BLOCK, FOLDED>(
         s,
         row,
         maxima,
@@ -129,27 +148,33 @@ fn pass<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
         |a, b| s.max(a, b),
         #[inline(always)]
         |top| {
-            max = s.max(top, max);
+            best.meets(s, top);
             top
         },
     );
-    let last = last::<S, T, BLOCK>(s, rest, end);
-    s.reduce_max(s.max(last, max))
+    best
 }
 
 /// [`block_maxima`] of a row of 16-bit numbers, as integers: of those that are not negative the larger has the larger bits, and
 /// 32 are compared at once. A block of nothing but negative numbers gets -inf; so what comes of these maxima holds for bounds
-/// above 0. `None` for other rows, and where the largest is none of these or a NaN was in the way.
+/// above 0. `None` for other rows, and where the largest is none of these or a NaN was in the way. And a guess, as of
+/// [`block_maxima_and_guess`].
 #[inline(always)]
-pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32], nan: bool) -> Option<Summary> {
+pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
+    k: usize,
+    nan: bool,
+) -> Option<(Summary, f32)> {
     if size_of::<T>() != 2 || BLOCK % 32 != 0 {
         return None;
     }
-    let max = match folds_more::<S>() {
-        true => only_half_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima),
-        false => only_half_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima),
+    let (max, guess) = match folds_more::<S>() {
+        true => only_half_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k),
+        false => only_half_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k),
     }?;
-    (max > 0.0).then(|| Summary::new(max, nan && holds_nan(s, row)))
+    (max > 0.0).then(|| (Summary::new(max, nan && holds_nan(s, row)), guess))
 }
 
 #[inline(never)]
@@ -157,12 +182,14 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
     s: S,
     row: &[T],
     maxima: &mut [f32],
-) -> Option<f32> {
+    k: usize,
+) -> Option<(f32, f32)> {
     s.vectorize(
         #[inline(always)]
         || {
-            let (mut max, mut bits) = (s.splat(0.0), s.splat_i32(0));
-            let (rest, end) = each_group::<S, T, BLOCK, FOLDED>(
+            let (row, maxima, mut best) = end::<S, T, BLOCK>(s, row, maxima);
+            let mut bits = s.splat_i32(0);
+            each_group::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
                 maxima,
@@ -186,35 +213,31 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
                     s.store_u16(s.shr(top, 16), &mut halves);
                     let top = T::load(s, &bytemuck::cast(halves));
                     let top = s.select(s.le(s.splat(0.0), top), top, s.splat(f32::NEG_INFINITY));
-                    max = s.max(top, max);
+                    best.meets(s, top);
                     top
                 },
             );
-            let last = last::<S, T, BLOCK>(s, rest, end);
             let infinity = bits_of_half(T::narrow(f32::INFINITY));
             (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
                 #[inline(always)]
-                || s.reduce_max(s.max(last, max)),
+                || (best.max(s), if k > 0 { best.about(s, k) } else { 0.0 }),
             )
         },
     )
 }
 
 /// Calls `top_of` for each block of the groups of 16, finds the `larger` lane of what it returns, and writes what `done` makes of
-/// these, 16 at once. Returns what is behind the groups: a rest of the row, and its room.
+/// these, 16 at once. The row is whole groups.
 #[inline(always)]
-fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+fn each_group<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
-    row: &'r [T],
-    maxima: &'m mut [f32],
+    row: &[T],
+    maxima: &mut [f32],
     top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
     larger: impl Fn(S::F32, S::F32) -> S::F32,
     done: impl FnMut(S::F32) -> S::F32,
-) -> (&'r [T], &'m mut [f32]) {
+) {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let groups = row.len() / (16 * BLOCK);
-    let (row, rest) = row.split_at(groups * 16 * BLOCK);
-    let (maxima, end) = maxima.split_at_mut(16 * groups);
     let short = FOLDED == FOLDED_MORE;
     let slow = !short && is_long_of_halves::<T>(row.len());
     match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
@@ -223,7 +246,6 @@ fn each_group<'r, 'm, S: Simd, T: Element, const BLOCK: usize, const FOLDED: usi
         ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, 2, 8>(s, short, row, maxima, top_of, larger, done),
         _ => in_steps::<S, T, BLOCK, 1, 16>(s, short, row, maxima, top_of, larger, done),
     }
-    (rest, end)
 }
 
 /// [`each_group`] of whole groups, `STEP` blocks at a time: of these the larger lanes are found in registers.
@@ -258,11 +280,19 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const ST
     }
 }
 
-/// The maxima of fewer than 16 whole blocks and a rest.
+/// The maxima of the blocks behind the last whole group, and before anything else: reducing and storing them is done while the
+/// groups are read. Returns what is before them, of the row and of its room, and the best so far.
 #[inline(always)]
-fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [f32]) -> S::F32 {
+fn end<'r, 'm, S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &'r [T],
+    maxima: &'m mut [f32],
+) -> (&'r [T], &'m mut [f32], Best<S::F32>) {
+    let groups = row.len() / (16 * BLOCK);
+    let (row, rest) = row.split_at(groups * 16 * BLOCK);
+    let (maxima, end) = maxima.split_at_mut(16 * groups);
     let mut tops = [f32::NEG_INFINITY; 16];
-    for (top, block) in tops.iter_mut().zip(row.chunks(BLOCK)) {
+    for (top, block) in tops.iter_mut().zip(rest.chunks(BLOCK)) {
         let mut best = s.splat(f32::NEG_INFINITY);
         vectors(
             block.len(),
@@ -271,10 +301,10 @@ fn last<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], maxima: &mut [
         );
         *top = s.reduce_max(best);
     }
-    if !row.is_empty() {
-        maxima[..16].copy_from_slice(&tops);
+    if !rest.is_empty() {
+        end[..16].copy_from_slice(&tops);
     }
-    s.load(&tops)
+    (row, maxima, Best::of(s, s.load(&tops)))
 }
 
 /// Lanes of vectors, each a cache line: what is written here is read at once.

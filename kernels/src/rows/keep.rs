@@ -17,8 +17,8 @@ use crate::simd::Simd;
 pub(super) enum Found {
     /// For top-k.
     Top(First),
-    /// For the first ranks of top-k.
-    Leaders(First),
+    /// For the first ranks of top-k; and about the last of them, if it was guessed.
+    Leaders(First, Option<f32>),
     /// Without top-k, maxima of blocks.
     Blocks,
     /// The same and, for a nucleus, the sum of the row.
@@ -46,7 +46,7 @@ impl<T: Element> Sample<'_, T> {
             return self.keep_best(s, max);
         }
         match found {
-            Found::Leaders(first) => self.keep_after_leaders::<S, BLOCK>(s, first),
+            Found::Leaders(first, _) => self.keep_after_leaders::<S, BLOCK>(s, first),
             Found::Top(first) => self.keep_top_k::<S, BLOCK>(s, first),
             _ if p < 1.0 => self.keep_nucleus::<S, BLOCK>(s, max, front),
             _ => self.keep_whole::<S, BLOCK>(s, max),

@@ -38,26 +38,57 @@ pub fn reached_by<S: Simd>(s: S, k: usize, values: &[[f32; 16]], fold: usize) ->
     )
 }
 
-/// The largest k that is looked for in the two best of each lane.
-pub const SAMPLED: usize = 16;
+/// The two best of each lane of some vectors.
+#[derive(Clone, Copy)]
+pub struct Best<V> {
+    first: V,
+    second: V,
+}
 
-/// About the `step * k`-th largest of all, from one vector of `step`; 1 <= k <= [`SAMPLED`]. More or fewer may reach it.
-#[inline(never)]
-pub fn sampled<S: Simd>(s: S, k: usize, values: &[[f32; 16]], step: usize) -> f32 {
-    s.vectorize(
-        #[inline(always)]
-        || {
-            let mut best = [s.splat(f32::NEG_INFINITY); 2];
-            for value in values.iter().step_by(step) {
-                let value = s.load(value);
-                let second = s.min(best[0], value);
-                best = [s.max(best[0], value), s.max(best[1], second)];
-            }
-            let [a, b] = best;
-            let sorted = sort_all(s, [order(s, s.bits(a)), order(s, s.bits(b))], true);
-            let mut keys = [0; SAMPLED];
-            s.store_i32(sorted[1], &mut keys);
-            ascending_to_value(keys[SAMPLED - k])
-        },
-    )
+/// How many of the k largest are among the two best of 16 lanes, on average: of `x` in a lane, which chance puts there, `min(x, 2)`.
+const KEPT: [u8; Best::<f32>::MOST + 1] = {
+    // exp(-1 / 16)
+    const STEP: f64 = 0.939_413_062_813_475_8;
+    let (mut kept, mut k, mut power) = ([0; _], 0, 1.0);
+    while k < kept.len() {
+        kept[k] = (32.5 - power * (32 + k) as f64) as u8;
+        (k, power) = (k + 1, power * STEP);
+    }
+    kept
+};
+// 16 times the sum of `min(x, 2)` over a Poisson distribution of mean k / 16.
+const _: () = assert!(KEPT[1] == 1 && KEPT[16] == 14 && KEPT[32] == 23 && KEPT[64] == 30);
+
+impl<V: Copy> Best<V> {
+    /// The largest k of [`Best::about`].
+    pub const MOST: usize = 64;
+
+    /// Of vectors of which `first` is one.
+    #[inline(always)]
+    pub fn of<S: Simd<F32 = V>>(s: S, first: V) -> Best<V> {
+        Best { first, second: s.splat(f32::NEG_INFINITY) }
+    }
+
+    /// Takes another one.
+    #[inline(always)]
+    pub fn meets<S: Simd<F32 = V>>(&mut self, s: S, v: V) {
+        self.second = s.max(self.second, s.min(self.first, v));
+        self.first = s.max(v, self.first);
+    }
+
+    /// The largest of all.
+    #[inline(always)]
+    pub fn max<S: Simd<F32 = V>>(&self, s: S) -> f32 {
+        s.reduce_max(self.first)
+    }
+
+    /// About the k-th largest of all, 1 <= k <= [`Best::MOST`]: more or fewer may reach it.
+    #[inline(always)]
+    pub fn about<S: Simd<F32 = V>>(&self, s: S, k: usize) -> f32 {
+        let sorted = sort_all(s, [order(s, s.bits(self.first)), order(s, s.bits(self.second))], true);
+        let mut keys = [[0; 16]; 2];
+        s.store_i32(sorted[0], &mut keys[0]);
+        s.store_i32(sorted[1], &mut keys[1]);
+        ascending_to_value(keys.as_flattened()[32 - usize::from(KEPT[k])])
+    }
 }

@@ -1,11 +1,10 @@
 //! The k largest of a row, sorted, by whichever first pass suits k and the row.
 
-use super::blocks::{block_maxima, half_maxima, maxima_len};
+use super::blocks::{block_maxima, block_maxima_and_guess, half_maxima, maxima_len};
 use super::find::find_few;
 use super::first_max::Summary;
 use super::guess::candidates;
 use super::key::ascending_to_value;
-use super::lane_best::{SAMPLED, sampled};
 use super::select::{List, first_sorted, look_up, top_k_above, top_k_bound};
 use super::threshold::range;
 use crate::element::Element;
@@ -44,7 +43,7 @@ pub(super) fn largest<S: Simd, T: Element, const BLOCK: usize>(
     maxima: &mut [f32],
     list: &mut List<'_>,
 ) {
-    let (mut first, _) = First::pass::<S, T, BLOCK>(s, row, (k, k), maxima, list, false);
+    let (mut first, ..) = First::pass::<S, T, BLOCK>(s, row, ([k; 2], 0), maxima, list, false);
     first.largest::<S, T, BLOCK>(s, row, k, maxima, list);
 }
 
@@ -54,30 +53,33 @@ fn halves_suit<T>(row: &[T], k: usize) -> bool {
 }
 
 impl First {
-    /// Reads the row; k >= 1. Candidates will do if they are `least`.
+    /// Reads the row; k >= 1. Candidates will do if they are `least`. Where there are maxima of blocks and `guessed` > 0, also about the
+    /// `guessed`-th largest of them.
     #[inline(always)]
     pub fn pass<S: Simd, T: Element, const BLOCK: usize>(
         s: S,
         row: &[T],
-        (k, least): (usize, usize),
+        ([k, least], guessed): ([usize; 2], usize),
         maxima: &mut [f32],
         list: &mut List<'_>,
         nan: bool,
-    ) -> (First, Summary) {
+    ) -> (First, Summary, Option<f32>) {
+        let guess = |guess: f32| (guessed > 0).then_some(guess.min(f32::MAX));
         // For a list that is bounded by its k-th largest, and that above 0, maxima above 0 will do.
         if halves_suit(row, k)
-            && let Some(summary) = half_maxima::<S, T, WIDE>(s, row, maxima, nan)
+            && let Some((summary, about)) = half_maxima::<S, T, WIDE>(s, row, maxima, guessed, nan)
         {
-            return (First::Half, summary);
+            return (First::Half, summary, guess(about));
         }
         // A good part of the blocks would have to be read again.
         let few = k > row.len() / (4 * BLOCK) && row.len() <= LONG;
         if !few {
-            return (First::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
+            let (summary, about) = block_maxima_and_guess::<S, T, BLOCK>(s, row, maxima, guessed, nan);
+            return (First::Blocks, summary, guess(about));
         }
         match candidates(s, row, (k, least), maxima, list, nan) {
-            Some((summary, n)) => (First::Candidates(n), summary),
-            None => (First::Small, block_maxima::<S, T, SMALL>(s, row, maxima, nan)),
+            Some((summary, n)) => (First::Candidates(n), summary, None),
+            None => (First::Small, block_maxima::<S, T, SMALL>(s, row, maxima, nan), None),
         }
     }
 
@@ -95,24 +97,8 @@ impl First {
             First::Half if halves_suit(row, k) => self,
             // To look through half of the blocks is less work than to read the row again.
             First::Blocks if k <= row.len() / (2 * BLOCK) => self,
-            _ => First::pass::<S, T, BLOCK>(s, row, (k, k), maxima, list, false).0,
+            _ => First::pass::<S, T, BLOCK>(s, row, ([k; 2], 0), maxima, list, false).0,
         }
-    }
-
-    /// About the k-th largest, from a sample of the maxima; `None` where there are no maxima of blocks.
-    #[inline(always)]
-    pub fn guess<S: Simd, T: Element, const BLOCK: usize>(&self, s: S, row: &[T], k: usize, maxima: &[f32]) -> Option<f32> {
-        /// Vectors of maxima that are enough to look at.
-        const ENOUGH: usize = 32;
-        let block = match self {
-            First::Blocks => BLOCK,
-            First::Half => WIDE,
-            First::Small | First::Candidates(_) => return None,
-        };
-        let maxima = maxima[..row.len().div_ceil(block).next_multiple_of(16)].as_chunks().0;
-        // Not so many that a lane keeps too few of the best.
-        let step = maxima.len().div_ceil(ENOUGH).max(k.div_ceil(SAMPLED - SAMPLED / 4));
-        Some(sampled(s, (k / step).max(2), maxima, step).min(f32::MAX))
     }
 
     /// Makes a list of all that reach some value, in index order, if these are few and there are maxima of blocks; returns how many.

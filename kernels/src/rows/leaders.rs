@@ -2,6 +2,7 @@
 //! wins. Where top-p or min-p end it before that, or hardly beyond, the others are not even asked.
 
 use super::keep::Kept;
+use super::lane_best::Best;
 use super::largest::First;
 use super::min_p::{TINY, surroundings};
 use super::nucleus::Front;
@@ -16,13 +17,22 @@ use crate::simd::Simd;
 
 /// How many of k ranks are listed first, at least.
 pub(super) fn leaders(k: usize) -> usize {
-    k.min((k / 4).max(32))
+    if k <= ALL { k } else { (k / 4).max(SOME) }
 }
+
+/// Which of the maxima the guess is about, where so many are listed; 0 for none.
+pub(super) fn guessed(listed: usize) -> usize {
+    if listed <= GUESSED { listed } else { 0 }
+}
+
+/// Up to so many ranks are all listed, else at least so many, which are then few enough for the shorter sort.
+const ALL: usize = 32;
+const SOME: usize = 24;
 
 /// Where logits are closer together the other ranks win too often.
 const FLAT: f32 = 2.0;
 /// So many leaders are listed down to a guess of the last of them; where there are more, or fewer than this come, down to a bound.
-const GUESSED: usize = 64;
+const GUESSED: usize = Best::<f32>::MOST;
 pub(super) const FEWEST: usize = 12;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
@@ -35,15 +45,13 @@ fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
     row: &[T],
     k: usize,
     max: f32,
-    first: &mut First,
+    (first, guess): (&mut First, Option<f32>),
     maxima: &mut [f32],
     list: &mut List<'_>,
 ) -> Option<(usize, Option<f32>)> {
     let listed = leaders(k);
     let flat = |least: f32| listed < k && max - least < FLAT;
-    if listed <= GUESSED
-        && let Some(guess) = first.guess::<S, T, BLOCK>(s, row, listed, maxima)
-    {
+    if let Some(guess) = guess {
         if flat(guess) {
             return None;
         }
@@ -88,7 +96,12 @@ impl<T: Element> Sample<'_, T> {
 
     /// The choice, if a leader surely wins.
     #[inline(always)]
-    pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, first: &mut First) -> Option<usize> {
+    pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(
+        &mut self,
+        s: S,
+        max: f32,
+        (first, guess): (&mut First, Option<f32>),
+    ) -> Option<usize> {
         let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
         let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
         // What does not reach it is out.
@@ -99,7 +112,7 @@ impl<T: Element> Sample<'_, T> {
         let all = stay.is_some();
         let (listed, reached) = match stay {
             Some(stay) => stay,
-            None => list_leaders::<S, T, BLOCK>(s, self.row, k, max, first, maxima, list)?,
+            None => list_leaders::<S, T, BLOCK>(s, self.row, k, max, (first, guess), maxima, list)?,
         };
         let few = weigh(s, max, listed, reached, list);
         let (n, known) = (listed.min(k), if few { FEW } else { listed });

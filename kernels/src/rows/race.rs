@@ -197,18 +197,16 @@ impl Lead {
             || {
                 for (part, weights) in weights.chunks(PART).enumerate() {
                     let start = start + PART * part;
-                    let (mut drawn, nobody) = ([1.0; PART], s.splat(-1.0));
+                    let mut drawn = [1.0; PART];
                     let noise = noise.from(start).drawn(s, &mut drawn[..weights.len()]);
                     if self.best >= 0.0 && !self.comes_near(s, weights, &noise) {
                         continue;
                     }
-                    let mut racers = [(nobody, s.splat(1.0)); 4];
-                    vectors(
-                        weights.len(),
-                        #[inline(always)]
-                        |span| racers[span.at / 16] = (span.load(s, weights, -1.0), noise.at(s, span)),
-                    );
-                    self.meets_all(s, racers, start);
+                    match weights.len() {
+                        ..=16 => self.meets_part::<S, 1>(s, weights, &noise, start),
+                        ..=32 => self.meets_part::<S, 2>(s, weights, &noise, start),
+                        _ => self.meets_part::<S, 4>(s, weights, &noise, start),
+                    }
                 }
             },
         )
@@ -226,13 +224,16 @@ impl Lead {
         s.mask_bits(s.le(s.splat(0.0), nearest)) != 0
     }
 
-    /// Lets 64 weights with their noises meet the lead; what is no number does not.
+    /// Lets N vectors of weights with their noises meet the lead; what is no number does not.
     #[inline(always)]
-    fn meets_all<S: Simd>(&mut self, s: S, racers: [(S::F32, S::F32); 4], start: usize) {
+    fn meets_part<S: Simd, const N: usize>(&mut self, s: S, weights: &[f32], noise: &Noise<'_>, start: usize) {
         let nobody = s.splat(-1.0);
-        let (mut scores, mut is_best) = ([nobody; 4], [s.eq(nobody, nobody); 4]);
-        for (score, (e, noise)) in scores.iter_mut().zip(racers) {
-            *score = s.max(s.div(e, noise), nobody);
+        let (mut scores, mut is_best) = ([nobody; N], [s.lt(nobody, nobody); 4]);
+        for (i, score) in scores.iter_mut().enumerate() {
+            if 16 * i < weights.len() {
+                let span = Span { at: 16 * i, len: 16.min(weights.len() - 16 * i) };
+                *score = s.max(s.div(span.load(s, weights, -1.0), noise.at(s, span)), nobody);
+            }
         }
         let best = largest(s, scores);
         for (is_best, score) in is_best.iter_mut().zip(&mut scores) {
@@ -260,10 +261,14 @@ impl Lead {
     }
 }
 
-/// The largest lane of four vectors.
+/// The largest lane of some vectors.
 #[inline(always)]
-fn largest<S: Simd>(s: S, [a, b, c, d]: [S::F32; 4]) -> f32 {
-    s.reduce_max(s.max(s.max(a, b), s.max(c, d)))
+fn largest<S: Simd, const N: usize>(s: S, vectors: [S::F32; N]) -> f32 {
+    let mut top = vectors[0];
+    for i in 1..N {
+        top = s.max(top, vectors[i]);
+    }
+    s.reduce_max(top)
 }
 
 /// [`certain_place`] of a list of weights.

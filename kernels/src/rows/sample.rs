@@ -11,14 +11,14 @@ use super::first_max::{Summary, first_max, position};
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
 use super::largest::First;
-use super::leaders::{FEWEST, leaders};
+use super::leaders::{FEWEST, guessed, leaders};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::{Noise, certain_race, certain_race_above, certain_race_row};
 use super::select::{List, gather, top_k_bound};
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::threshold::range;
+use super::threshold::{count, range};
 use super::window::sample;
 use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
@@ -162,12 +162,12 @@ impl<'a, T: Element> Sample<'a, T> {
         let by_leaders = self.may_be_led();
         let Workspace { list, maxima } = &mut self.work;
         if k > 0 {
-            let (listed, found): (_, fn(First) -> Found) = match by_leaders {
-                true => ((leaders(k), k.min(FEWEST)), Found::Leaders),
-                false => ((k, k), Found::Top),
-            };
-            let (first, summary) = First::pass::<S, T, BLOCK>(s, row, listed, maxima, list, nan);
-            return (found(first), summary);
+            let listed = if by_leaders { leaders(k) } else { k };
+            // Min-p mostly says itself down to where to list.
+            let guessed = if self.stages.min_p > 0.0 { 0 } else { guessed(listed) };
+            let asked = if by_leaders { ([listed, k.min(FEWEST)], guessed) } else { ([k; 2], 0) };
+            let (first, summary, guess) = First::pass::<S, T, BLOCK>(s, row, asked, maxima, list, nan);
+            return (if by_leaders { Found::Leaders(first, guess) } else { Found::Top(first) }, summary);
         }
         // Adding up is hidden behind reading.
         if 0.0 < p && p < 1.0 && is_logits && size_of_val(row) > FAR {
@@ -215,8 +215,8 @@ impl<'a, T: Element> Sample<'a, T> {
     #[inline(always)]
     fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &mut Found) -> Result<usize, Option<Front>> {
         let Stages { k, p, min_p, is_logits } = self.stages;
-        if let Found::Leaders(first) = found {
-            return self.certain_leader::<S, BLOCK>(s, max, first).ok_or(None);
+        if let Found::Leaders(first, guess) = found {
+            return self.certain_leader::<S, BLOCK>(s, max, (first, *guess)).ok_or(None);
         }
         if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits {
             return Err(None);
@@ -297,7 +297,7 @@ impl<'a, T: Element> Sample<'a, T> {
             }
             return Some(token);
         }
-        if list.values[..n].iter().any(|&v| v < sure.1) {
+        if count(s, &list.values[..n], sure.1) < n {
             return None;
         }
         Weights::Shifted { max }.apply(s, &mut list.values[..n]);

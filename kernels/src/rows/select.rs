@@ -17,7 +17,7 @@ use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
 use super::threshold::{count, threshold};
-use super::vectors;
+use super::{is_wide, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -130,6 +130,10 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     s.vectorize(
         #[inline(always)]
         || {
+            let (values, indices) = match is_wide::<S>() && size_of::<T>() == size_of::<f32>() {
+                true => look_up_wide(s, row, indices, values),
+                false => (values, indices),
+            };
             for (values, indices) in values.chunks_mut(PART).zip(indices.chunks(PART)) {
                 let mut found = [T::NEG_INFINITY; PART];
                 for (found, indices) in found.as_chunks_mut::<16>().0.iter_mut().zip(indices.chunks(16)) {
@@ -156,6 +160,28 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
             }
         },
     )
+}
+
+/// [`look_up`] of whole vectors of a row of `f32`, where one is a single register; what is left.
+#[inline(always)]
+fn look_up_wide<'v, 'i, S: Simd, T: Element>(
+    s: S,
+    row: &[T],
+    indices: &'i [i32],
+    values: &'v mut [f32],
+) -> (&'v mut [f32], &'i [i32]) {
+    let row: &[f32] = bytemuck::cast_slice(row);
+    let (whole, rest) = values.split_at_mut(values.len() / 16 * 16);
+    let (places, last) = indices.split_at(whole.len());
+    for (values, places) in whole.as_chunks_mut::<16>().0.iter_mut().zip(places.as_chunks::<16>().0) {
+        let neighbours = row.get(places[0] as usize..).and_then(<[f32]>::first_chunk).filter(|_| places[15] == places[0] + 15);
+        let v = match neighbours {
+            Some(neighbours) => s.load(neighbours),
+            None => s.gather(row, places),
+        };
+        s.store(clean(s, v), values);
+    }
+    (rest, last)
 }
 
 /// A bound that at least k elements of a row reach and not many more, from its block maxima.

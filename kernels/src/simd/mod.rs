@@ -93,6 +93,15 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
             }
         }
     }
+    /// Reads the elements of `a`, which is not empty, at these places; for a place outside it, the last.
+    #[inline(always)]
+    fn gather(self, a: &[f32], places: &[i32; 16]) -> Self::F32 {
+        let mut found = [0.0; 16];
+        for (found, &place) in found.iter_mut().zip(places) {
+            *found = a[(place as u32 as usize).min(a.len() - 1)];
+        }
+        self.load(&found)
+    }
     /// Reads 16 `u16`, zero-extended.
     fn load_u16(self, a: &[u16; 16]) -> Self::I32;
     /// Writes the low half of each lane.

@@ -93,6 +93,34 @@ fn compresses() {
     }
 }
 
+struct Gather<'a>(&'a [f32], &'a [i32; 16]);
+
+impl Kernel for Gather<'_> {
+    type Output = [f32; 16];
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        get(s, s.gather(self.0, self.1))
+    }
+}
+
+#[test]
+fn gathers() {
+    let (mut random, a) = (Random(9), lanes(|i| i as f32 - 0.5));
+    for round in 0..ROUNDS {
+        let a = &a[..1 + random.below(16) as usize];
+        let places = match round {
+            0 => lanes(|i| [-1, i32::MIN, i32::MAX, a.len() as i32][i % 4]),
+            _ => lanes(|_| random.below(20) as i32 - 2),
+        };
+        let expected =
+            places.map(|place| usize::try_from(place).ok().and_then(|place| a.get(place)).copied().unwrap_or(a[a.len() - 1]));
+        for level in levels() {
+            assert_eq!(level.run(Gather(a, &places)), expected, "{places:?} of {} on {level:?}", a.len());
+        }
+    }
+}
+
 struct Bytes<'a>(&'a [i8; 16], &'a [u16; 16], &'a [i32; 16]);
 
 impl Kernel for Bytes<'_> {

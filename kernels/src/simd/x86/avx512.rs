@@ -158,6 +158,17 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         })
     }
     #[inline(always)]
+    fn gather(self, a: &[f32], places: &[i32; 16]) -> __m512 {
+        assert!(!a.is_empty());
+        hw!({
+            let places = _mm512_min_epu32(
+                _mm512_loadu_epi32(places.as_ptr()),
+                _mm512_set1_epi32((a.len() - 1).min(i32::MAX as usize) as i32),
+            );
+            _mm512_i32gather_ps::<4>(places, a.as_ptr())
+        })
+    }
+    #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> __m512i {
         hw!(_mm512_cvtepu16_epi32(_mm256_loadu_si256(a.as_ptr().cast())))
     }
