@@ -26,6 +26,12 @@ fn folds_more<S: Simd>() -> bool {
     is_wide::<S>() && runs_are_short()
 }
 
+/// Whether that goes with runs that are as short as can be.
+#[inline(always)]
+const fn short_runs<const FOLDED: usize>() -> bool {
+    FOLDED == FOLDED_MORE
+}
+
 /// Room for block maxima of a row of `n` elements in blocks of `block`.
 pub const fn maxima_len(n: usize, block: usize) -> usize {
     n.div_ceil(block).next_multiple_of(16)
@@ -71,7 +77,7 @@ fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
                 #[inline(always)]
                 |_, _| (),
             );
-            (best.max(s), if k > 0 { best.about(s, k) } else { 0.0 })
+            best.max_and_guess(s, k)
         },
     )
 }
@@ -114,7 +120,7 @@ fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
             );
             let end = &row[row.len() / (16 * BLOCK) * (16 * BLOCK)..];
             let sum = total(s, sums) + estimate.sum(s, end);
-            let summary = Summary::new(best.max(s), nan && holds_nan(s, row));
+            let summary = Summary::new(best.max_and_guess(s, 0).0, nan && holds_nan(s, row));
             Some((summary, Whole::around(estimate, sum, summary.max)?))
         },
     )
@@ -220,7 +226,7 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
             let infinity = bits_of_half(T::narrow(f32::INFINITY));
             (s.reduce_max_i32(bits) >> 16 <= i32::from(infinity)).then(
                 #[inline(always)]
-                || (best.max(s), if k > 0 { best.about(s, k) } else { 0.0 }),
+                || best.max_and_guess(s, k),
             )
         },
     )
@@ -238,21 +244,19 @@ fn each_group<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     done: impl FnMut(S::F32) -> S::F32,
 ) {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let short = FOLDED == FOLDED_MORE;
-    let slow = !short && is_long_of_halves::<T>(row.len());
+    let slow = !short_runs::<FOLDED>() && is_long_of_halves::<T>(row.len());
     match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
-        ..=256 if is_wide::<S>() => in_steps::<S, T, BLOCK, 8, 2>(s, short, row, maxima, top_of, larger, done),
-        ..=512 if is_wide::<S>() && !slow => in_steps::<S, T, BLOCK, 4, 4>(s, short, row, maxima, top_of, larger, done),
-        ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, 2, 8>(s, short, row, maxima, top_of, larger, done),
-        _ => in_steps::<S, T, BLOCK, 1, 16>(s, short, row, maxima, top_of, larger, done),
+        ..=256 if is_wide::<S>() => in_steps::<S, T, BLOCK, FOLDED, 8, 2>(s, row, maxima, top_of, larger, done),
+        ..=512 if is_wide::<S>() && !slow => in_steps::<S, T, BLOCK, FOLDED, 4, 4>(s, row, maxima, top_of, larger, done),
+        ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, FOLDED, 2, 8>(s, row, maxima, top_of, larger, done),
+        _ => in_steps::<S, T, BLOCK, FOLDED, 1, 16>(s, row, maxima, top_of, larger, done),
     }
 }
 
 /// [`each_group`] of whole groups, `STEP` blocks at a time: of these the larger lanes are found in registers.
 #[inline(always)]
-fn in_steps<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const STEPS: usize>(
+fn in_steps<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize, const STEP: usize, const STEPS: usize>(
     s: S,
-    short: bool,
     row: &[T],
     maxima: &mut [f32],
     mut top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
@@ -262,7 +266,7 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const ST
     const { assert!(STEP * STEPS == 16) };
     let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
     let mut each = Each([[0.0; 16]; STEPS]);
-    for run in runs::<T>(groups.len(), 16 * BLOCK, short) {
+    for run in runs::<T>(groups.len(), 16 * BLOCK, short_runs::<FOLDED>()) {
         for (group, tops) in groups[run.clone()].iter().zip(&mut maxima[run]) {
             for (each, blocks) in each.0.iter_mut().zip(group.as_chunks::<STEP>().0) {
                 let mut folded = [s.splat(0.0); STEP];

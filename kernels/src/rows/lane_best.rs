@@ -60,7 +60,7 @@ const KEPT: [u8; Best::<f32>::MOST + 1] = {
 const _: () = assert!(KEPT[1] == 1 && KEPT[16] == 14 && KEPT[32] == 23 && KEPT[64] == 30);
 
 impl<V: Copy> Best<V> {
-    /// The largest k of [`Best::about`].
+    /// The largest k of [`Best::max_and_guess`].
     pub const MOST: usize = 64;
 
     /// Of vectors of which `first` is one.
@@ -76,19 +76,17 @@ impl<V: Copy> Best<V> {
         self.first = s.max(v, self.first);
     }
 
-    /// The largest of all.
+    /// The largest of all, and about the k-th largest, which more or fewer may reach; for k = 0 anything, k <= [`Best::MOST`].
     #[inline(always)]
-    pub fn max<S: Simd<F32 = V>>(&self, s: S) -> f32 {
-        s.reduce_max(self.first)
-    }
-
-    /// About the k-th largest of all, 1 <= k <= [`Best::MOST`]: more or fewer may reach it.
-    #[inline(always)]
-    pub fn about<S: Simd<F32 = V>>(&self, s: S, k: usize) -> f32 {
+    pub fn max_and_guess<S: Simd<F32 = V>>(&self, s: S, k: usize) -> (f32, f32) {
+        let max = s.reduce_max(self.first);
+        if k == 0 {
+            return (max, max);
+        }
         let sorted = sort_all(s, [order(s, s.bits(self.first)), order(s, s.bits(self.second))], true);
         let mut keys = [[0; 16]; 2];
         s.store_i32(sorted[0], &mut keys[0]);
         s.store_i32(sorted[1], &mut keys[1]);
-        ascending_to_value(keys.as_flattened()[32 - usize::from(KEPT[k])])
+        (max, ascending_to_value(keys.as_flattened()[32 - usize::from(KEPT[k])]))
     }
 }

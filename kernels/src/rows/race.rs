@@ -202,9 +202,9 @@ impl Lead {
                     if self.best >= 0.0 && !self.comes_near(s, weights, &noise) {
                         continue;
                     }
-                    match weights.len() {
-                        ..=16 => self.meets_part::<S, 1>(s, weights, &noise, start),
-                        ..=32 => self.meets_part::<S, 2>(s, weights, &noise, start),
+                    match weights.len().div_ceil(16) {
+                        0 | 1 => self.meets_part::<S, 1>(s, weights, &noise, start),
+                        2 => self.meets_part::<S, 2>(s, weights, &noise, start),
                         _ => self.meets_part::<S, 4>(s, weights, &noise, start),
                     }
                 }
