@@ -108,7 +108,7 @@ impl Kernel for Gather<'_> {
 fn gathers() {
     let (mut random, a) = (Random(9), lanes(|i| i as f32 - 0.5));
     for round in 0..ROUNDS {
-        let a = &a[..1 + random.below(16) as usize];
+        let a = &a[..1 + random.below(16)];
         let places = match round {
             0 => lanes(|i| [-1, i32::MIN, i32::MAX, a.len() as i32][i % 4]),
             _ => lanes(|_| random.below(20) as i32 - 2),
