@@ -160,13 +160,12 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     #[inline(always)]
     fn gather(self, a: &[f32], places: &[i32; 16]) -> __m512 {
         assert!(!a.is_empty());
-        hw!({
-            let places = _mm512_min_epu32(
-                _mm512_loadu_epi32(places.as_ptr()),
-                _mm512_set1_epi32((a.len() - 1).min(i32::MAX as usize) as i32),
-            );
+        let last = (a.len() - 1).min(i32::MAX as usize) as i32;
+        // SAFETY: the token proves the features; a place that is read is at most the last of `a`, which has one.
+        unsafe {
+            let places = _mm512_min_epu32(_mm512_loadu_epi32(places.as_ptr()), _mm512_set1_epi32(last));
             _mm512_i32gather_ps::<4>(places, a.as_ptr())
-        })
+        }
     }
     #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> __m512i {
