@@ -30,12 +30,18 @@ pub fn reached_by<S: Simd>(s: S, k: usize, values: &[[f32; 16]], fold: usize) ->
             let [a, b, c, d] = [order(s, s.bits(a)), order(s, s.bits(b)), order(s, s.bits(c)), order(s, s.bits(d))];
             let ([a, b], [c, d]) = (sort_all(s, [a, b], true), sort_all(s, [c, d], false));
             let upper = merge_all(s, [s.max_i32(a, c), s.max_i32(b, d)], true);
-            let mut sorted = [[0; 16]; 2];
-            s.store_i32(upper[0], &mut sorted[0]);
-            s.store_i32(upper[1], &mut sorted[1]);
-            ascending_to_value(sorted.as_flattened()[FEW - k])
+            from_top(s, upper, k)
         },
     )
+}
+
+/// The value of the k-th largest of two vectors of keys, of which the smallest comes first.
+#[inline(always)]
+fn from_top<S: Simd>(s: S, sorted: [S::I32; 2], k: usize) -> f32 {
+    let mut keys = [[0; 16]; 2];
+    s.store_i32(sorted[0], &mut keys[0]);
+    s.store_i32(sorted[1], &mut keys[1]);
+    ascending_to_value(keys.as_flattened()[32 - k])
 }
 
 /// The two best of each lane of some vectors.
@@ -84,9 +90,6 @@ impl<V: Copy> Best<V> {
             return (max, max);
         }
         let sorted = sort_all(s, [order(s, s.bits(self.first)), order(s, s.bits(self.second))], true);
-        let mut keys = [[0; 16]; 2];
-        s.store_i32(sorted[0], &mut keys[0]);
-        s.store_i32(sorted[1], &mut keys[1]);
-        (max, ascending_to_value(keys.as_flattened()[32 - usize::from(KEPT[k])]))
+        (max, from_top(s, sorted, usize::from(KEPT[k])))
     }
 }

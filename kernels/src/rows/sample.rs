@@ -158,14 +158,15 @@ impl<'a, T: Element> Sample<'a, T> {
     /// The first pass.
     #[inline(always)]
     fn scan<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (Found, Summary) {
-        let (row, nan, Stages { k, p, is_logits, .. }) = (self.row, self.nan, self.stages);
+        let (row, nan, Stages { k, p, min_p, is_logits }) = (self.row, self.nan, self.stages);
         let by_leaders = self.may_be_led();
         let Workspace { list, maxima } = &mut self.work;
         if k > 0 {
-            let listed = if by_leaders { leaders(k) } else { k };
-            // Min-p mostly says itself down to where to list.
-            let guessed = if self.stages.min_p > 0.0 { 0 } else { guessed(listed) };
-            let asked = if by_leaders { ([listed, k.min(FEWEST)], guessed) } else { ([k; 2], 0) };
+            let asked = match by_leaders {
+                // Min-p mostly says itself down to where to list.
+                true => ([leaders(k), k.min(FEWEST)], if min_p > 0.0 { 0 } else { guessed(leaders(k)) }),
+                false => ([k; 2], 0),
+            };
             let (first, summary, guess) = First::pass::<S, T, BLOCK>(s, row, asked, maxima, list, nan);
             return (if by_leaders { Found::Leaders(first, guess) } else { Found::Top(first) }, summary);
         }

@@ -137,9 +137,8 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
             for (values, indices) in values.chunks_mut(PART).zip(indices.chunks(PART)) {
                 let mut found = [T::NEG_INFINITY; PART];
                 for (found, indices) in found.as_chunks_mut::<16>().0.iter_mut().zip(indices.chunks(16)) {
-                    let first = indices[0] as usize;
-                    match (row[first..].first_chunk(), indices.first_chunk::<16>()) {
-                        (Some(neighbours), _) if indices.get(15) == Some(&(indices[0] + 15)) => *found = *neighbours,
+                    match (neighbours(row, indices), indices.first_chunk::<16>()) {
+                        (Some(neighbours), _) => *found = *neighbours,
                         (_, Some(indices)) => {
                             for i in 0..16 {
                                 found[i] = of(row, indices[i]);
@@ -162,6 +161,13 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     )
 }
 
+/// The elements at 16 indices, which ascend, where they are neighbours.
+#[inline(always)]
+fn neighbours<'a, T>(row: &'a [T], indices: &[i32]) -> Option<&'a [T; 16]> {
+    let found = row.get(indices[0] as usize..)?.first_chunk()?;
+    (indices.get(15) == Some(&(indices[0] + 15))).then_some(found)
+}
+
 /// [`look_up`] of whole vectors of a row of `f32`, where one is a single register; what is left.
 #[inline(always)]
 fn look_up_wide<'v, 'i, S: Simd, T: Element>(
@@ -174,8 +180,7 @@ fn look_up_wide<'v, 'i, S: Simd, T: Element>(
     let (whole, rest) = values.split_at_mut(values.len() / 16 * 16);
     let (places, last) = indices.split_at(whole.len());
     for (values, places) in whole.as_chunks_mut::<16>().0.iter_mut().zip(places.as_chunks::<16>().0) {
-        let neighbours = row.get(places[0] as usize..).and_then(<[f32]>::first_chunk).filter(|_| places[15] == places[0] + 15);
-        let v = match neighbours {
+        let v = match neighbours(row, places) {
             Some(neighbours) => s.load(neighbours),
             None => s.gather(row, places),
         };
