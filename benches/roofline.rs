@@ -1,9 +1,9 @@
 //! The int8 operations against what the machine can do: the bare dot instruction, and a stream over the same weights.
 //!
-//! `cargo bench --bench roofline [-- --isa NAME] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the best of a few
-//! rounds, in which the floors take turns with the operation, so that all see one clock. With `--threads`, that many, each on a
-//! core of its own, against one at 256 rows, the median of five rounds. Without `--bench`, as `cargo test` runs it, small sizes
-//! once.
+//! `cargo bench --bench roofline [-- --isa NAME] [--only TEXT] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the
+//! best of a few rounds, in which the floors take turns with the operation, so that all see one clock. With `--only`, the lines that
+//! hold the text; with `--threads`, that many, each on a core of its own, against one at 256 rows, the median of five rounds.
+//! Without `--bench`, as `cargo test` runs it, small sizes once.
 
 mod cores;
 mod floors;
@@ -152,6 +152,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
     let (full, only) = (arguments.iter().any(|a| a == "--bench"), after("--isa"));
+    let wanted = |name: &str| after("--only").is_none_or(|text| name.contains(text.as_str()));
     let mut curves = vec![];
     for isa in Isa::ALL.into_iter().filter(|isa| only.is_none_or(|only| only == isa.name())) {
         if let Some(threads) = after("--threads") {
@@ -180,25 +181,29 @@ fn main() {
             );
             rate
         };
-        for m in ROWS.into_iter().filter(|&m| full || m <= 64) {
-            let found = setting.product(m, size, size, FORMAT_PACKED, |weight, run| setting.race(weight, run));
-            roof = [roof[0].max(found.peak), roof[1].max(found.stream)];
-            curve.push((m, line(&format!("packed, M = {m}"), m, found)));
-        }
-        for (name, format) in [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)] {
-            for m in [64, 256].into_iter().filter(|&m| full || m <= 64) {
-                let found = setting.product(m, size, size, format, |weight, run| setting.race(weight, run));
-                line(&format!("{name}, M = {m}"), m, found);
+        let of = |kind: &str, m: usize, odd: usize, format: i32| (format!("{kind}, M = {m}"), m, size - odd, size + odd, format);
+        let packed = ROWS.map(|m| of("packed", m, 0, FORMAT_PACKED));
+        let plain = [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)].map(|(kind, format)| [64, 256].map(|m| of(kind, m, 0, format)));
+        let odd = [7, 63].map(|m| of("K - 1, N + 1, packed", m, 1, FORMAT_PACKED));
+        for (name, m, k, n, format) in packed.into_iter().chain(plain.into_iter().flatten()).chain(odd) {
+            if (full || m <= 64) && wanted(&name) {
+                let found = setting.product(m, k, n, format, |weight, run| setting.race(weight, run));
+                let rate = line(&name, m, found);
+                if name.starts_with("packed") {
+                    roof = [roof[0].max(found.peak), roof[1].max(found.stream)];
+                    curve.push((m, rate));
+                }
             }
         }
-        for m in [7, 63] {
-            let found = setting.product(m, size - 1, size + 1, FORMAT_PACKED, |weight, run| setting.race(weight, run));
-            line(&format!("packed, M = {m}, K - 1, N + 1"), m, found);
+        for (m, rows) in [(64, 64), (1, 1)] {
+            let name = format!("grouped, {m} an expert");
+            if (full || m == 1) && wanted(&name) {
+                line(&name, m, setting.grouped(rows));
+            }
         }
-        for (m, rows) in [(64, 64), (1, 1)].into_iter().filter(|&(m, _)| full || m == 1) {
-            line(&format!("grouped, {m} an expert"), m, setting.grouped(rows));
+        if !curve.is_empty() {
+            curves.push((isa, roof[0], roof[1], curve));
         }
-        curves.push((isa, roof[0], roof[1], curve));
     }
     if let Some(path) = after("--svg") {
         std::fs::write(path, svg(&curves)).unwrap();

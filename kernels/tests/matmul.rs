@@ -186,6 +186,11 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (19, 256, 384, 4088, 0, 24),
         (9, 68, 257, 8200, 0, 17),
         (20, 1_111, 300, 300, 0, 19),
+        // Rows in bands: too few lines to ask for, 32 elements from row to row, more rows than wait at once, more of K than is packed.
+        (17, 5, 40, 40, 0, 3),
+        (18, 50, 20, 32, 0, 2),
+        (300, 36, 70, 70, 0, 5),
+        (17, 16_500, 3, 3, 0, 1),
     ] {
         let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
         let w: Vec<i8> = (0..(k - 1) * pitch + n).map(|_| random.int8()).collect();

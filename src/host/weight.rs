@@ -83,7 +83,7 @@ impl<'a> Weight<'a> {
     /// The most columns of a task over so many rows, if the weights are not packed.
     pub fn task_columns(&self, level: Level, rows: usize, d: WeightSizes) -> usize {
         match self.rows(0, d) {
-            Some(weights) if self.packed_on_the_way(level) => strip_columns(level.isa(), rows, weights.pitch),
+            Some(_) if self.packed_on_the_way(level) => strip_columns(level.isa(), rows),
             _ => packed_columns(d.k),
         }
     }

@@ -51,6 +51,20 @@ pub trait Dot: Simd {
             }
         }
     }
+    /// Four rows of 32 columns as two vectors of weights, whose columns may lie in an order of the token's own.
+    #[inline(always)]
+    fn weave(self, rows: &[[i8; 32]; 4], to: [&mut [i8; 64]; 2]) {
+        for (part, to) in to.into_iter().enumerate() {
+            for i in 0..64 {
+                to[i] = rows[i % 4][16 * part + i / 4];
+            }
+        }
+    }
+    /// Numbers of columns that lie as [`Dot::weave`] lays them, in their order.
+    #[inline(always)]
+    fn in_order(self, columns: [Self::I32; 2]) -> [Self::I32; 2] {
+        columns
+    }
     /// The unit that multiplies blocks of rows by panels, where there is one; its activations are bytes as they are.
     #[inline(always)]
     fn tile_unit(self) -> Option<Self::Unit> {

@@ -140,10 +140,12 @@ impl BandPass<'_> {
         sums.park(s, acc);
     }
 
-    /// Asks for ASK lines of each panel of `coming` in each unit: all of them, at an even pace, while all bands pass.
+    /// Asks for ASK lines of each part of `coming` in each unit: all of them, at an even pace, while all bands pass; for fewer lines
+    /// than these for none.
     #[inline(always)]
-    fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
+    pub fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
         let units = self.steps.len() / UNIT;
+        let coming = if coming[0].len() < ASK { [&[[0; 64]; ASK][..]; NV] } else { coming };
         // In 2^-32 of a line.
         let rate = (((coming[0].len() - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
         let mut at = rate * (self.some.start * units) as u64;

@@ -3,7 +3,7 @@
 use super::bands::{BandPass, UNIT, suit_bands};
 use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
-use super::weight_rows::{CELL, Coming};
+use super::weight_rows::{CELL, Coming, PITCH};
 use crate::dispatch::Isa;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -19,28 +19,26 @@ pub(super) const WAITING: usize = 8192;
 const ROWS: usize = 128;
 const STRIP: usize = 32;
 
-/// Of rows in bands so many wait, of as many panels as there is room for where each row of the weights has its own pages: the fewer
-/// the strips, the less often one is looked up. Where many rows share a page, of half as many.
+/// Of rows in bands so many wait, of as many panels as there is room for: the fewer the strips, the less often a page is looked up.
 const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
 const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
 
-/// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands and weights whose rows are so far apart.
-fn banded_strip(rows: usize, pitch: usize) -> usize {
-    let room = if pitch > 32 { WAITING } else { WAITING / 2 };
-    (room / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
+/// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands.
+fn banded_strip(rows: usize) -> usize {
+    (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
 }
 
-/// Columns of which a [`MatmulRows`](super::MatmulRows) multiplies a slice of K before the next slice, for so many rows, and weights
-/// whose rows are `pitch` apart: what a task should have.
+/// Columns of which a [`MatmulRows`](super::MatmulRows) multiplies a slice of K before the next slice, for so many rows: what a task
+/// should have.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
 ///
-/// assert_eq!(tilekern_kernels::tiles::strip_columns(Isa::Avx2, 64, 4096), 512);
+/// assert_eq!(tilekern_kernels::tiles::strip_columns(Isa::Avx2, 64), 512);
 /// ```
-pub fn strip_columns(isa: Isa, rows: usize, pitch: usize) -> usize {
-    16 * if suit_bands(isa, rows) { banded_strip(rows, pitch) } else { STRIP }
+pub fn strip_columns(isa: Isa, rows: usize) -> usize {
+    16 * if suit_bands(isa, rows) { banded_strip(rows) } else { STRIP }
 }
 
 /// How the rows are cut into parts, each of which passes over packed panels.
@@ -51,10 +49,8 @@ pub(super) trait Cut: Copy {
     const REQUESTS: usize;
     /// Panels whose sums lie together, row by row.
     fn together(panels: Range<usize>) -> impl Iterator<Item = Range<usize>>;
-    /// Panels whose sums wait, of weights whose rows are `pitch` apart.
-    fn strip(self, pitch: usize) -> usize;
-    /// Whether slices are long, of such weights.
-    fn is_long(pitch: usize) -> bool;
+    /// Panels whose sums wait.
+    fn strip(self) -> usize;
     /// Parts of all rows.
     fn count(self) -> usize;
     /// The rows of some parts.
@@ -69,8 +65,6 @@ pub(super) trait Cut: Copy {
 pub(super) struct Together<'a> {
     pub width: usize,
     pub packed: &'a [[i8; 64]],
-    /// Vectors from panel to panel.
-    pub pitch: usize,
     pub sums: &'a [[i32; 16]],
     pub staged: &'a mut [u64],
     pub parked: &'a mut [[i32; 16]],
@@ -82,7 +76,7 @@ impl<'a> Together<'a> {
     fn panels<S: Dot, const NV: usize>(&self, s: S, first: usize, length: usize) -> ([&'a [[i8; 64]]; NV], [S::I32; NV]) {
         let (mut part, mut start): ([&[[i8; 64]]; NV], _) = ([&[]; NV], [s.splat_i32(0); NV]);
         for v in 0..NV {
-            part[v] = &self.packed[(first + v) * self.pitch..][..length];
+            part[v] = &self.packed[(first + v) * PITCH..][..length];
             start[v] = s.start(s.load_i32(&self.sums[first + v]));
         }
         (part, start)
@@ -126,13 +120,8 @@ impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     }
 
     #[inline(always)]
-    fn strip(self, _: usize) -> usize {
+    fn strip(self) -> usize {
         STRIP
-    }
-
-    #[inline(always)]
-    fn is_long(_: usize) -> bool {
-        false
     }
 
     #[inline(always)]
@@ -193,13 +182,8 @@ impl Cut for Banded<'_> {
     }
 
     #[inline(always)]
-    fn strip(self, pitch: usize) -> usize {
-        banded_strip(self.x.rows(), pitch)
-    }
-
-    #[inline(always)]
-    fn is_long(pitch: usize) -> bool {
-        pitch == 32
+    fn strip(self) -> usize {
+        banded_strip(self.x.rows())
     }
 
     #[inline(always)]

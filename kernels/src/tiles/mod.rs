@@ -10,6 +10,7 @@ mod gemv;
 mod int8;
 mod matmul;
 mod rows;
+mod stripes;
 mod unit;
 mod unpacked;
 mod weight_rows;

@@ -7,7 +7,8 @@ use super::bands::BANDED;
 use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
-use super::weight_rows::{LONG_PITCH, LONG_SLICE, PITCH, SLICE, TWICE, WeightRows};
+use super::stripes::{STRIPES_WORDS, Stripes};
+use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
 use crate::dispatch::{Isa, Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
@@ -15,10 +16,9 @@ use core::ops::Range;
 
 /// Vectors of a slice of the panels that are packed at once.
 const PACKED: usize = TWICE * PITCH;
-const _: () = assert!(4 * LONG_PITCH <= PACKED);
-
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
+const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS);
 
 /// [`Matmul`](super::Matmul) of weights that are packed on the way.
 pub struct MatmulRows<'a> {
@@ -44,6 +44,10 @@ impl Kernel for MatmulRows<'_> {
         if const { matches!(S::ISA, BANDED) }
             && let Some(bands) = x.bands()
         {
+            if self.weights.pitch == 32 {
+                let MatmulRows { weights, panels, words, sink, .. } = self;
+                return Stripes { x, bands, weights, words }.run(s, panels, sink);
+            }
             self.strips(s, Banded { x, bands })
         } else if const { matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx) } {
             self.strips(s, Groups::<4, 4> { x })
@@ -63,7 +67,7 @@ impl MatmulRows<'_> {
         let packer = Packer { weights, packed, sums: [[0; 16]; TWICE] };
         let mut strip = Strip { cut, packer, panels: 0..0, parked, staged };
         let count = cut.count();
-        let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip(weights.pitch));
+        let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip());
         for first in panels.clone().step_by(width) {
             strip.panels = first..panels.end.min(first + width);
             for block in 0..blocks {
@@ -88,22 +92,19 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    /// Packs some quads of four panels or, where rows crowd and the slice is not a long one, of eight, with the column sums of just
-    /// these; returns which panels.
+    /// Packs some quads of four panels or, where rows crowd, of eight, with the column sums of just these; returns which panels.
     #[inline(never)]
-    fn pack<S: Dot>(&mut self, s: S, long: bool, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
+    fn pack<S: Dot>(&mut self, s: S, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
         s.vectorize(
             #[inline(always)]
             || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
                 let (first, some) = (panels.start, |count| panels.start..panels.end.min(panels.start + count));
                 let (weights, none) = (self.weights, [s.splat_i32(0); 4]);
-                let (packed, sums) = if long {
-                    (some(4), [weights.pack::<S, LONG_PITCH>(s, one, first, quads, self.packed), none])
-                } else if weights.crowds(&some(TWICE), &quads) {
+                let (packed, sums) = if weights.crowds(&some(TWICE), &quads) {
                     (some(TWICE), weights.pack_twice(s, one, first, quads, self.packed))
                 } else {
-                    (some(4), [weights.pack::<S, PITCH>(s, one, first, quads, self.packed), none])
+                    (some(4), [weights.pack(s, one, first, quads, self.packed), none])
                 };
                 for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
                     for v in 0..4 {
@@ -133,10 +134,9 @@ impl<C: Cut> Strip<'_, C> {
             #[inline(always)]
             || {
                 let Strip { cut, packer, panels, parked, staged } = self;
-                let (k, quads, long) = (packer.weights.k, panel_vectors(packer.weights.k), C::is_long(packer.weights.pitch));
-                let (length, pitch) = if long { (LONG_SLICE, LONG_PITCH) } else { (SLICE, PITCH) };
-                for from in (0..quads).step_by(length / 4) {
-                    let (to, mut at) = (quads.min(from + length / 4), 0);
+                let (k, quads) = (packer.weights.k, panel_vectors(packer.weights.k));
+                for from in (0..quads).step_by(SLICE / 4) {
+                    let (to, mut at) = (quads.min(from + SLICE / 4), 0);
                     for start in panels.clone().step_by(RUN) {
                         let mut run = start..panels.end.min(start + RUN);
                         // The next run of this slice, the first of the next slice, or what lies behind these panels.
@@ -145,19 +145,19 @@ impl<C: Cut> Strip<'_, C> {
                             (_, true) => (panels.start, 4 * to),
                             _ => (panels.end, 0),
                         };
-                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + length));
+                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + SLICE));
                         let moments = C::together(run.clone()).count() * parts.len() * C::REQUESTS * ((to - from) / 16);
                         let pace = Pace { rate: coming.left, moments, due: 0, coming };
                         let mut slice = Slice { parts: parts.clone(), steps: from..to, pace };
                         while !run.is_empty() {
-                            let some = packer.pack(s, long, run.clone(), from..to);
+                            let some = packer.pack(s, run.clone(), from..to);
                             run.start = some.end;
                             for panels in C::together(some.clone()) {
                                 let (v, width) = (panels.start - some.start, panels.len());
                                 let parked = &mut parked[at..][..cut.waiting(&parts) * width];
                                 at += parked.len();
-                                let (packed, sums) = (&packer.packed[v * pitch..], &packer.sums[v..]);
-                                cut.pass(s, &mut slice, Together { width, packed, pitch, sums, staged, parked });
+                                let (packed, sums) = (&packer.packed[v * PITCH..], &packer.sums[v..]);
+                                cut.pass(s, &mut slice, Together { width, packed, sums, staged, parked });
                             }
                         }
                     }

@@ -29,10 +29,6 @@ pub(super) const SLICE: usize = 256;
 /// Vectors from panel to panel: one more than a slice has, so that the panels do not share the sets of the first cache.
 pub(super) const PITCH: usize = SLICE / 4 + 1;
 
-/// The same of stripes that meet rows in bands, four panels at a time: fewer sums wait, for a second cache of 2 MiB.
-pub(super) const LONG_SLICE: usize = 2 * SLICE;
-pub(super) const LONG_PITCH: usize = LONG_SLICE / 4 + 1;
-
 /// What will be read: runs of cells, each of which is some neighbouring lines.
 pub(super) struct Coming<'a> {
     lines: &'a [[i8; 64]],
@@ -77,10 +73,10 @@ impl Coming<'_> {
 }
 
 impl<'a> WeightRows<'a> {
-    /// Packs some quads of four panels, of which the first is even; a panel lies APART vectors behind the one before. What the
+    /// Packs some quads of four panels, of which the first is even; a panel lies [`PITCH`] vectors behind the one before. What the
     /// weight does not have is zero. Returns the sums of what was packed, with `one` as [`ones`] makes it; without it zeros.
     #[inline(always)]
-    pub(super) fn pack<S: Dot, const APART: usize>(
+    pub(super) fn pack<S: Dot>(
         &self,
         s: S,
         one: Option<S::X>,
@@ -89,9 +85,9 @@ impl<'a> WeightRows<'a> {
         to: &mut [[i8; 64]],
     ) -> [S::I32; 4] {
         let at = first / 2 * self.stripe + 4 * quads.start * self.pitch;
-        let (a, b) = to[..3 * APART + quads.len()].split_at_mut(APART);
-        let (b, c) = b.split_at_mut(APART);
-        let (c, d) = c.split_at_mut(APART);
+        let (a, b) = to[..3 * PITCH + quads.len()].split_at_mut(PITCH);
+        let (b, c) = b.split_at_mut(PITCH);
+        let (c, d) = c.split_at_mut(PITCH);
         let mut outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads.clone());
         let mut sums = [s.splat_i32(0); 4];
         // Rows may overlap: not where four are taken at a time.
@@ -234,7 +230,7 @@ impl Kernel for PackStrip<'_> {
         for from in (0..vectors).step_by(SLICE / 4) {
             let quads = from..vectors.min(from + SLICE / 4);
             for ((first, panels), sums) in all.clone().step_by(4).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
-                let part = weights.pack::<S, PITCH>(s, one, first, quads.clone(), &mut slice);
+                let part = weights.pack(s, one, first, quads.clone(), &mut slice);
                 for (((panel, slice), sums), part) in
                     panels.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)).zip(sums).zip(part)
                 {

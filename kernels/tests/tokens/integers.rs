@@ -179,6 +179,33 @@ fn dot_products_are_exact() {
     }
 }
 
+struct Woven<'a>(&'a [[i8; 32]; 4]);
+
+impl Kernel for Woven<'_> {
+    type Output = [[i32; 16]; 2];
+
+    /// The quads of all columns, in their order.
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let (mut a, mut b) = ([0; 64], [0; 64]);
+        s.weave(self.0, [&mut a, &mut b]);
+        s.in_order([s.load_i32(&bytemuck::cast(a)), s.load_i32(&bytemuck::cast(b))]).map(|v| get_i32(s, v))
+    }
+}
+
+#[test]
+fn rows_weave_into_columns() {
+    let mut random = Random(9);
+    for _ in 0..ROUNDS {
+        let rows: [[i8; 32]; 4] = std::array::from_fn(|_| std::array::from_fn(|_| random.int8()));
+        let quad = |column: usize| i32::from_le_bytes(rows.map(|row| row[column] as u8));
+        let expected = [0, 16].map(|first| std::array::from_fn(|i| quad(first + i)));
+        for level in levels() {
+            assert_eq!(level.run(Woven(&rows)), expected, "{level:?}");
+        }
+    }
+}
+
 struct Staged<'a>(&'a [[i8; 64]; 3], [i8; 4]);
 
 impl Kernel for Staged<'_> {

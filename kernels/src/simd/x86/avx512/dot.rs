@@ -43,6 +43,32 @@ impl Dot for Avx512Vnni {
     fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
         hw!(_mm512_dpbusd_epi32(acc, x, w))
     }
+    /// Even columns, then odd ones: the first two rows are woven in half a register, the last two in the other. Shuffles of two
+    /// registers would do as well, which the compiler takes apart.
+    #[inline(always)]
+    fn weave(self, [a, b, c, d]: &[[i8; 32]; 4], [even, odd]: [&mut [i8; 64]; 2]) {
+        hw!({
+            let words = _mm512_set_epi16(
+                31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1,
+                16, 0,
+            );
+            let load = |row: &[i8; 32]| _mm256_loadu_si256(row.as_ptr().cast());
+            let ac = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(load(a)), load(c));
+            let bd = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(load(b)), load(d));
+            let low = _mm512_set1_epi16(0xFF);
+            let first = _mm512_ternarylogic_epi32::<0xCA>(low, ac, _mm512_slli_epi16::<8>(bd));
+            let second = _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi16::<8>(ac), bd);
+            _mm512_storeu_epi8(even.as_mut_ptr(), _mm512_permutexvar_epi16(words, first));
+            _mm512_storeu_epi8(odd.as_mut_ptr(), _mm512_permutexvar_epi16(words, second));
+        })
+    }
+    #[inline(always)]
+    fn in_order(self, [even, odd]: [__m512i; 2]) -> [__m512i; 2] {
+        hw!([
+            _mm512_permutex2var_epi32(even, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), odd),
+            _mm512_permutex2var_epi32(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd),
+        ])
+    }
 }
 
 /// `vpmaddwd` on the even and the odd bytes, widened in their lanes.
