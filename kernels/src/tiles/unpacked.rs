@@ -1,7 +1,8 @@
 //! Products of int8 weights that lie row by row, and are packed on the way.
 //!
 //! A slice of a strip of panels is packed for all rows, and the tiles that read it ask meanwhile, line by line, for what is packed
-//! next: four lines of each row, so that one look-up of its page serves them all. Sums wait between two slices.
+//! next: four lines of each row, so that one look-up of its page serves them all, and of four rows abreast, so that their pages are
+//! looked up together. Sums wait between two slices. [Stripes](super::stripes) that meet rows in bands go another way.
 
 use super::bands::BANDED;
 use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
@@ -16,6 +17,7 @@ use core::ops::Range;
 
 /// Vectors of a slice of the panels that are packed at once.
 const PACKED: usize = TWICE * PITCH;
+
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
 const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS);
