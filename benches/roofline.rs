@@ -181,15 +181,15 @@ fn main() {
             );
             rate
         };
-        let of = |kind: &str, m: usize, odd: usize, format: i32| (format!("{kind}, M = {m}"), m, size - odd, size + odd, format);
-        let packed = ROWS.map(|m| of("packed", m, 0, FORMAT_PACKED));
-        let plain = [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)].map(|(kind, format)| [64, 256].map(|m| of(kind, m, 0, format)));
-        let odd = [7, 63].map(|m| of("K - 1, N + 1, packed", m, 1, FORMAT_PACKED));
-        for (name, m, k, n, format) in packed.into_iter().chain(plain.into_iter().flatten()).chain(odd) {
+        let packed = ROWS.map(|m| (format!("packed, M = {m}"), m, 0, FORMAT_PACKED));
+        let plain = [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)]
+            .map(|(kind, format)| [64, 256].map(|m| (format!("{kind}, M = {m}"), m, 0, format)));
+        let odd = [7, 63].map(|m| (format!("packed, M = {m}, K - 1, N + 1"), m, 1, FORMAT_PACKED));
+        for (name, m, odd, format) in packed.into_iter().chain(plain.into_iter().flatten()).chain(odd) {
             if (full || m <= 64) && wanted(&name) {
-                let found = setting.product(m, k, n, format, |weight, run| setting.race(weight, run));
+                let found = setting.product(m, size - odd, size + odd, format, |weight, run| setting.race(weight, run));
                 let rate = line(&name, m, found);
-                if name.starts_with("packed") {
+                if (format, odd) == (FORMAT_PACKED, 0) {
                     roof = [roof[0].max(found.peak), roof[1].max(found.stream)];
                     curve.push((m, rate));
                 }

@@ -3,7 +3,7 @@
 use super::bands::{BandPass, UNIT, suit_bands};
 use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
-use super::weight_rows::{ABREAST, CELL, Coming, PITCH};
+use super::weight_rows::{CELL, Coming, PITCH};
 use crate::dispatch::Isa;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -220,7 +220,7 @@ pub(super) struct Slice<'a> {
     pub pace: Pace<'a>,
 }
 
-/// Lines that come, `rate` of them over so many moments; what is due of a line.
+/// Requests for what comes, `rate` of them over so many moments; what is due of one.
 pub(super) struct Pace<'a> {
     pub coming: Coming<'a>,
     pub rate: usize,
@@ -229,12 +229,12 @@ pub(super) struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// Asks for what is due, once in each moment: as many lines as are asked for side by side, or none.
+    /// Asks for what is due, once in each moment.
     #[inline(always)]
     fn ask<S: Dot>(&mut self, s: S) {
         self.due += self.rate;
-        while self.due >= ABREAST * self.moments {
-            self.due -= ABREAST * self.moments;
+        while self.due >= self.moments {
+            self.due -= self.moments;
             self.coming.ask(s);
         }
     }

@@ -6,9 +6,9 @@
 //! sums are there.
 
 use super::bands::{BandPass, UNIT};
-use super::matmul::{Finished, Sink, Waiting, widths};
+use super::matmul::{Finished, Sink, Waiting};
 use super::rows::{Bands, PackedRows};
-use super::unit::each_group;
+use super::unit::{GROUP_SUMS, each_group};
 use super::weight_rows::WeightRows;
 use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
@@ -17,11 +17,8 @@ use core::ops::Range;
 /// Quads of K that are packed at once: they stay in the second cache.
 const SLICE: usize = 16384 / 4;
 
-/// Accumulators of 16 lanes that wait: 256 rows by 4 panels.
-const SUMS: usize = 1024;
-
 /// 64-bit words of workspace: the panels of a pair do not share the sets of a cache.
-pub(super) const STRIPES_WORDS: usize = (SUMS + 2 * SLICE + 1) * 8;
+pub(super) const STRIPES_WORDS: usize = (GROUP_SUMS + 2 * SLICE + 1) * 8;
 
 /// Rows in bands by stripes.
 pub(super) struct Stripes<'a> {
@@ -38,11 +35,11 @@ impl Stripes<'_> {
     #[inline(always)]
     pub fn run<S: Dot>(mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
         for (panels, some) in each_group(panels, self.bands.count(), Bands::MOST) {
-            for pair in widths::<2>(panels.clone()) {
-                self.pair(s, pair.start, &panels, some.clone());
+            for panel in panels.clone().step_by(2) {
+                self.pair(s, panel, &panels, some.clone());
             }
             let (rows, width) = (self.bands.range(some), panels.len());
-            let sums = bytemuck::cast_slice_mut(&mut self.words[..SUMS * 8]);
+            let sums = bytemuck::cast_slice_mut(&mut self.words[..GROUP_SUMS * 8]);
             in_order(s, &mut sums[..rows.len() * waiting(width)], width);
             let sums = &sums[..rows.len() * width];
             sink(Finished { rows, panels, sums });
@@ -56,7 +53,7 @@ impl Stripes<'_> {
             #[inline(always)]
             || {
                 let Stripes { x, bands, weights, ref mut words } = *self;
-                let (sums, packed) = words[..STRIPES_WORDS].split_at_mut(SUMS * 8);
+                let (sums, packed) = words[..STRIPES_WORDS].split_at_mut(GROUP_SUMS * 8);
                 let sums = &mut bytemuck::cast_slice_mut(sums)[panel - group.start..];
                 let (a, b) = bytemuck::cast_slice_mut(packed).split_at_mut(SLICE + 1);
                 let units = panel_vectors(weights.k) / UNIT;
@@ -103,10 +100,8 @@ impl Stripe<'_> {
             _ => self.first::<S, 8>(s, pass, first.start, &mut sums, &mut ask),
         };
         let others = BandPass { some: pass.some.start + 1..pass.some.end, steps: pass.steps.clone(), ..*pass };
-        if !others.some.is_empty() {
-            let [a, b] = self.packed;
-            others.run(s, [a, b], start, sums.from(first.len()), ask);
-        }
+        let [a, b] = self.packed;
+        others.run(s, [a, b], start, sums.from(first.len()), ask);
     }
 
     /// The first band, of MR rows; returns what the sums of the others start from.
@@ -125,7 +120,7 @@ impl Stripe<'_> {
         let [a, b] = &mut self.packed;
         let to = a.as_chunks_mut().0.iter_mut().zip(b.as_chunks_mut().0);
         let (from, whole) = (pass.steps.start, self.weights.k / (4 * UNIT));
-        let stripe = self.weights.data.get(self.panel / 2 * self.weights.stripe + 128 * from..).unwrap_or_default();
+        let stripe = from_row(self.weights, self.panel, 4 * from);
         let quads = stripe.as_chunks::<32>().0.as_chunks::<4>().0.as_chunks::<UNIT>().0;
         let quads = &quads[..quads.len().min(whole.saturating_sub(from / UNIT))];
         let (mut units, done) = (x.iter().zip(to), quads.len());
@@ -176,6 +171,12 @@ impl<S: Dot, const MR: usize> Weaving<S, MR> {
     }
 }
 
+/// The stripe of a pair of panels from a row on, and what lies behind it.
+#[inline(always)]
+fn from_row(weights: WeightRows<'_>, panel: usize, row: usize) -> &[i8] {
+    weights.data.get(panel / 2 * weights.stripe + 32 * row..).unwrap_or_default()
+}
+
 /// The quads of a unit that begin with a row, zeros for what the weight does not have.
 #[cold]
 #[inline(never)]
@@ -183,8 +184,7 @@ fn edge(weights: WeightRows<'_>, panel: usize, row: usize) -> [[[i8; 32]; 4]; UN
     let mut quads = [[[0; 32]; 4]; UNIT];
     let columns = weights.n.saturating_sub(16 * panel).min(32);
     for (row, to) in (row..weights.k).zip(quads.as_flattened_mut()) {
-        let from = &weights.data[panel / 2 * weights.stripe + 32 * row..];
-        to[..columns].copy_from_slice(&from[..columns]);
+        to[..columns].copy_from_slice(&from_row(weights, panel, row)[..columns]);
     }
     quads
 }
@@ -192,7 +192,7 @@ fn edge(weights: WeightRows<'_>, panel: usize, row: usize) -> [[[i8; 32]; 4]; UN
 /// The whole lines of some quads of a stripe, in halves of equal length.
 #[inline(always)]
 fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> [&[[i8; 64]]; 2] {
-    let all = weights.data.get(panel / 2 * weights.stripe + 128 * quads.start..).unwrap_or_default().as_chunks().0;
+    let all = from_row(weights, panel, 4 * quads.start).as_chunks().0;
     let half = quads.len().min(all.len() / 2);
     [&all[..half], &all[half..][..half]]
 }

@@ -17,9 +17,12 @@ const MOST_ROWS: usize = 256;
 const GROUP: usize = 4;
 const LONG_GROUP: usize = 16;
 
+/// Accumulators of 16 lanes that a group of panels and the rows that go with it have at most.
+pub(super) const GROUP_SUMS: usize = MOST_ROWS * GROUP;
+
 /// Accumulators of 16 lanes that wait: the unit widens no weights, so all words are theirs.
 const WAITING: usize = MATMUL_WORDS / 8;
-const _: () = assert!(MOST_ROWS * GROUP <= WAITING && UNIT_ROWS * LONG_GROUP <= WAITING);
+const _: () = assert!(GROUP_SUMS <= WAITING && UNIT_ROWS * LONG_GROUP <= GROUP_SUMS);
 
 /// Whether a unit for tiles is worth its setting up: with fewer rows reading the weights takes all the time, and vectors read a
 /// little faster; a small product takes less than the setting up.

@@ -29,19 +29,20 @@ pub(super) const SLICE: usize = 256;
 /// Vectors from panel to panel: one more than a slice has, so that the panels do not share the sets of the first cache.
 pub(super) const PITCH: usize = SLICE / 4 + 1;
 
-/// What will be read: runs of cells, each of which is some neighbouring lines. Behind the last cell of a run a few more are asked for.
+/// What will be read: runs of cells, each of which is some neighbouring lines. [`ABREAST`] cells are asked for side by side, line by
+/// line: behind the last of a run that may be a few more.
 pub(super) struct Coming<'a> {
     lines: &'a [[i8; 64]],
-    /// Where the next cell begins, and the run that it belongs to.
+    /// Where the next cells begin, and the run that they belong to.
     at: usize,
     run: usize,
     /// Bytes from cell to cell, and from run to run.
     step: usize,
     pitch: usize,
-    /// Cells of a run, and those that are left of this one.
-    cells: usize,
+    /// Times [`ABREAST`] cells of a run, and those that are left of this one.
+    rounds: usize,
     here: usize,
-    /// The next line of its cell, and the lines that are left of all.
+    /// The next line of its cell, and the requests that are left of all.
     line: usize,
     pub left: usize,
 }
@@ -49,9 +50,9 @@ pub(super) struct Coming<'a> {
 /// Bytes of a cell.
 pub(super) const CELL: usize = 256;
 
-/// Cells that are asked for side by side, line by line. An instruction that asks for a line waits until its page is found; the pages of
-/// four rows are looked up in the time of one.
-pub(super) const ABREAST: usize = 4;
+/// Cells that are asked for side by side. An instruction that asks for a line waits until its page is found; the pages of four rows are
+/// looked up in the time of one.
+const ABREAST: usize = 4;
 
 impl Coming<'_> {
     /// Asks for the next line of [`ABREAST`] cells.
@@ -66,14 +67,14 @@ impl Coming<'_> {
                 s.prefetch(line);
             }
         }
-        (self.left, self.line) = (self.left.saturating_sub(ABREAST), self.line + 1);
+        (self.left, self.line) = (self.left - 1, self.line + 1);
         if self.line < CELL / 64 {
             return;
         }
-        (self.line, self.here, self.at) = (0, self.here.saturating_sub(ABREAST), self.at + ABREAST * self.step);
+        (self.line, self.here, self.at) = (0, self.here - 1, self.at + ABREAST * self.step);
         if self.here == 0 {
             self.run += self.pitch;
-            (self.here, self.at) = (self.cells, self.run);
+            (self.here, self.at) = (self.rounds, self.run);
         }
     }
 }
@@ -183,17 +184,17 @@ impl<'a> WeightRows<'a> {
             32 => (columns.div_ceil(32), self.stripe, (32 * rows.len()).div_ceil(CELL), CELL),
             step => (columns.div_ceil(CELL), CELL, rows.len(), step),
         };
-        let run = panels.start / 2 * self.stripe + rows.start * self.pitch;
+        let (run, rounds) = (panels.start / 2 * self.stripe + rows.start * self.pitch, cells.div_ceil(ABREAST));
         Coming {
             lines: self.data.as_chunks().0,
             at: run,
             run,
             step,
             pitch,
-            cells,
-            here: cells,
+            rounds,
+            here: rounds,
             line: 0,
-            left: runs * cells * (CELL / 64),
+            left: runs * rounds * (CELL / 64),
         }
     }
 }
