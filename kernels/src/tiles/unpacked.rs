@@ -101,13 +101,7 @@ impl Packer<'_> {
             #[inline(always)]
             || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
-                let (first, some) = (panels.start, |count| panels.start..panels.end.min(panels.start + count));
-                let (weights, none) = (self.weights, [s.splat_i32(0); 4]);
-                let (packed, sums) = if weights.crowds(&some(TWICE), &quads) {
-                    (some(TWICE), weights.pack_twice(s, one, first, quads, self.packed))
-                } else {
-                    (some(4), [weights.pack(s, one, first, quads, self.packed), none])
-                };
+                let (packed, sums) = self.weights.pack(s, one, &panels, quads, (self.packed, PITCH));
                 for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
                     for v in 0..4 {
                         s.store_i32(sums[v], &mut to[v]);

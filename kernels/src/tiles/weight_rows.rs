@@ -80,21 +80,36 @@ impl Coming<'_> {
 }
 
 impl<'a> WeightRows<'a> {
-    /// Packs some quads of four panels, of which the first is even; a panel lies [`PITCH`] vectors behind the one before. What the
-    /// weight does not have is zero. Returns the sums of what was packed, with `one` as [`ones`] makes it; without it zeros.
+    /// Packs some quads of the first four of the panels or, where rows [crowd](WeightRows::crowds), of eight; the first is even. A panel
+    /// lies `pitch` vectors behind the one before. What the weight does not have is zero. Returns which panels, and the sums of what was
+    /// packed, with `one` as [`ones`] makes it; without it zeros.
     #[inline(always)]
     pub(super) fn pack<S: Dot>(
         &self,
         s: S,
         one: Option<S::X>,
+        panels: &Range<usize>,
+        quads: Range<usize>,
+        (to, pitch): (&mut [[i8; 64]], usize),
+    ) -> (Range<usize>, [[S::I32; 4]; 2]) {
+        let some = |count: usize| panels.start..panels.end.min(panels.start + count);
+        match self.crowds(&some(TWICE), &quads) {
+            true => (some(TWICE), self.eight(s, one, panels.start, quads, (to, pitch))),
+            false => (some(4), [self.four(s, one, panels.start, quads, (to, pitch)), [s.splat_i32(0); 4]]),
+        }
+    }
+
+    #[inline(always)]
+    fn four<S: Dot>(
+        &self,
+        s: S,
+        one: Option<S::X>,
         first: usize,
         quads: Range<usize>,
-        to: &mut [[i8; 64]],
+        (to, pitch): (&mut [[i8; 64]], usize),
     ) -> [S::I32; 4] {
         let at = first / 2 * self.stripe + 4 * quads.start * self.pitch;
-        let (a, b) = to[..3 * PITCH + quads.len()].split_at_mut(PITCH);
-        let (b, c) = b.split_at_mut(PITCH);
-        let (c, d) = c.split_at_mut(PITCH);
+        let [a, b, c, d] = four_panels(to, pitch, quads.len());
         let mut outputs = a.iter_mut().zip(b).zip(c).zip(d).zip(quads.clone());
         let mut sums = [s.splat_i32(0); 4];
         // Rows may overlap: not where four are taken at a time.
@@ -144,28 +159,27 @@ impl<'a> WeightRows<'a> {
         beside && whole && (self.pitch + NEAR) % PAGE <= 2 * NEAR
     }
 
-    /// [`WeightRows::pack`] of twice as many panels, quad by quad, where rows [crowd](WeightRows::crowds): a line that two groups of
-    /// four panels share is read for both before others take its place.
+    /// Twice as many panels, quad by quad: a line that both groups of four share is read for both before others take its place.
     #[inline(always)]
-    pub(super) fn pack_twice<S: Dot>(
+    fn eight<S: Dot>(
         &self,
         s: S,
         one: Option<S::X>,
         first: usize,
         quads: Range<usize>,
-        to: &mut [[i8; 64]],
+        (to, pitch): (&mut [[i8; 64]], usize),
     ) -> [[S::I32; 4]; 2] {
+        let (left, right) = to.split_at_mut(4 * pitch);
+        let mut to = [four_panels(left, pitch, quads.len()), four_panels(right, pitch, quads.len())];
         let mut sums = [[s.splat_i32(0); 4]; 2];
         let row = |j: usize| self.data[16 * first + (4 * quads.start + j) * self.pitch..].chunks(4 * self.pitch);
         let fours = row(0).zip(row(1)).zip(row(2).zip(row(3)));
-        let (groups, length) = (to.as_chunks_mut::<{ 4 * PITCH }>().0, quads.len().min(PITCH));
-        for (q, ((first, second), (third, fourth))) in (0..length).zip(fours) {
+        for (q, ((first, second), (third, fourth))) in (0..quads.len()).zip(fours) {
             let mut rows = [&[[0; 32]; 4]; 4];
             for (to, row) in rows.iter_mut().zip([first, second, third, fourth]) {
                 *to = row.as_chunks().0.first_chunk().expect("128 columns");
             }
-            for (g, (group, sums)) in groups.iter_mut().zip(&mut sums).enumerate() {
-                let [a, b, c, d] = group.as_chunks_mut::<PITCH>().0 else { unreachable!("four panels") };
+            for (g, ([a, b, c, d], sums)) in to.iter_mut().zip(&mut sums).enumerate() {
                 let part = rows.map(
                     #[inline(always)]
                     |row| [&row[2 * g], &row[2 * g + 1]],
@@ -197,6 +211,15 @@ impl<'a> WeightRows<'a> {
             left: runs * rounds * (CELL / 64),
         }
     }
+}
+
+/// Some vectors of each of four panels, `pitch` from one to the next.
+#[inline(always)]
+fn four_panels(to: &mut [[i8; 64]], pitch: usize, length: usize) -> [&mut [[i8; 64]]; 4] {
+    let (a, b) = to[..3 * pitch + length].split_at_mut(pitch);
+    let (b, c) = b.split_at_mut(pitch);
+    let (c, d) = c.split_at_mut(pitch);
+    [&mut a[..length], &mut b[..length], &mut c[..length], d]
 }
 
 /// Packs a quad of four panels, and adds it to their sums while it is in registers: last first, behind which nothing else is stored.
@@ -235,13 +258,21 @@ impl Kernel for PackStrip<'_> {
         let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
         sums.fill([0; 64]);
         for from in (0..vectors).step_by(SLICE / 4) {
-            let quads = from..vectors.min(from + SLICE / 4);
-            for ((first, panels), sums) in all.clone().step_by(4).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
-                let part = weights.pack(s, one, first, quads.clone(), &mut slice);
-                for (((panel, slice), sums), part) in
-                    panels.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)).zip(sums).zip(part)
-                {
-                    panel[quads.clone()].copy_from_slice(&slice[..quads.len()]);
+            let (quads, mut left) = (from..vectors.min(from + SLICE / 4), all.clone());
+            while !left.is_empty() {
+                let to = &mut panels[(left.start - first) * vectors..];
+                let (packed, parts) = match left.len() {
+                    4.. => weights.pack(s, one, &left, quads.clone(), (&mut to[from..], vectors)),
+                    _ => {
+                        let packed = weights.pack(s, one, &left, quads.clone(), (&mut slice, PITCH));
+                        for (panel, slice) in to.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)) {
+                            panel[quads.clone()].copy_from_slice(&slice[..quads.len()]);
+                        }
+                        packed
+                    }
+                };
+                left.start = packed.end;
+                for (sums, part) in sums[packed.start - first..packed.end - first].iter_mut().zip(parts.into_iter().flatten()) {
                     let mut all = bytemuck::cast(*sums);
                     s.store_i32(s.add_i32(s.load_i32(&all), part), &mut all);
                     *sums = bytemuck::cast(all);
