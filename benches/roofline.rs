@@ -183,7 +183,7 @@ fn main() {
         };
         let packed = ROWS.map(|m| (format!("packed, M = {m}"), m, 0, FORMAT_PACKED));
         let plain = [("ND", FORMAT_ND), ("NZ", FORMAT_NZ)]
-            .map(|(kind, format)| [64, 256].map(|m| (format!("{kind}, M = {m}"), m, 0, format)));
+            .map(|(kind, format)| [1, 4, 64, 256].map(|m| (format!("{kind}, M = {m}"), m, 0, format)));
         let odd = [7, 63].map(|m| (format!("packed, M = {m}, K - 1, N + 1"), m, 1, FORMAT_PACKED));
         for (name, m, odd, format) in packed.into_iter().chain(plain.into_iter().flatten()).chain(odd) {
             if (full || m <= 64) && wanted(&name) {

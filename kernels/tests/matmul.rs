@@ -191,6 +191,12 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (18, 50, 20, 32, 0, 2),
         (260, 36, 70, 70, 0, 5),
         (17, 16_500, 3, 3, 0, 1),
+        // Few rows: one group of columns, rows of weights that overlap, panels in the middle, more columns than sums wait for.
+        (1, 37, 64, 64, 0, 4),
+        (3, 18, 100, 32, 0, 7),
+        (2, 64, 127, 127, 2, 5),
+        (1, 20, 96, 96, 2, 3),
+        (4, 21, 13_100, 13_100, 0, 819),
     ] {
         let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
         let w: Vec<i8> = (0..(k - 1) * pitch + n).map(|_| random.int8()).collect();

@@ -5,7 +5,7 @@ use crate::ops::{FORMAT_NZ, FORMAT_PACKED, WeightSizes, packed_header};
 use crate::scratch::{Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
 use core::ops::Range;
-use tilekern_kernels::dispatch::{Isa, Level};
+use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
     Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns,
@@ -75,17 +75,15 @@ impl<'a> Weight<'a> {
         }
     }
 
-    /// Whether a product packs the weights itself. A unit for tiles takes whole panels.
-    fn packed_on_the_way(&self, level: Level) -> bool {
-        matches!(self, Weight::Rows { .. } | Weight::Stripes(_)) && level.isa() != Isa::Avx512Amx
+    /// The columns that a product of so many rows takes at a time, if it packs the weights itself.
+    fn packed_on_the_way(&self, level: Level, rows: usize) -> Option<usize> {
+        let lies_in_rows = matches!(self, Weight::Rows { .. } | Weight::Stripes(_));
+        if lies_in_rows { strip_columns(level.isa(), rows) } else { None }
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.
     pub fn task_columns(&self, level: Level, rows: usize, d: WeightSizes) -> usize {
-        match self.rows(0, d) {
-            Some(_) if self.packed_on_the_way(level) => strip_columns(level.isa(), rows),
-            _ => packed_columns(d.k),
-        }
+        self.packed_on_the_way(level, rows).unwrap_or_else(|| packed_columns(d.k))
     }
 
     /// An expert whose weights lie row by row.
@@ -174,7 +172,7 @@ impl<'a> Weight<'a> {
         mut sink: impl FnMut(Finished<'_>, usize),
     ) {
         match self.rows(expert, d) {
-            Some(weights) if self.packed_on_the_way(level) => {
+            Some(weights) if self.packed_on_the_way(level, x.rows()).is_some() => {
                 let panels = columns.start / 16..columns.end.div_ceil(16);
                 level.run(MatmulRows { x, weights, panels, words, sink: &mut |sums| sink(sums, 0) });
             }

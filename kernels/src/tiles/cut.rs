@@ -3,6 +3,7 @@
 use super::bands::{BandPass, UNIT, suit_bands};
 use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
+use super::straight::{FEW_ROWS, straight_strip};
 use super::weight_rows::{CELL, Coming, PITCH};
 use crate::dispatch::Isa;
 use crate::simd::Dot;
@@ -29,16 +30,25 @@ fn banded_strip(rows: usize) -> usize {
     (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
 }
 
-/// Columns of which a [`MatmulRows`](super::MatmulRows) multiplies a slice of K before the next slice, for so many rows: what a task
-/// should have.
+/// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time: what a task should have. `None` where whole panels
+/// should be packed for a [`Matmul`](super::Matmul): more than a few rows on a unit for tiles.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
+/// use tilekern_kernels::tiles::strip_columns;
 ///
-/// assert_eq!(tilekern_kernels::tiles::strip_columns(Isa::Avx2, 64), 512);
+/// assert_eq!(strip_columns(Isa::Avx2, 64), Some(512));
+/// assert_eq!(strip_columns(Isa::Avx512Amx, 64), None);
+/// assert!(strip_columns(Isa::Avx512Amx, 1).is_some_and(|columns| columns > 512));
 /// ```
-pub fn strip_columns(isa: Isa, rows: usize) -> usize {
-    16 * if suit_bands(isa, rows) { banded_strip(rows) } else { STRIP }
+pub fn strip_columns(isa: Isa, rows: usize) -> Option<usize> {
+    let panels = match isa {
+        _ if rows <= FEW_ROWS => straight_strip(rows),
+        Isa::Avx512Amx => return None,
+        isa if suit_bands(isa, rows) => banded_strip(rows),
+        _ => STRIP,
+    };
+    Some(16 * panels)
 }
 
 /// How the rows are cut into parts, each of which passes over packed panels.

@@ -8,6 +8,7 @@ use super::bands::BANDED;
 use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
+use super::straight::{STRAIGHT_WORDS, Straight, suits_straight};
 use super::stripes::{STRIPES_WORDS, Stripes};
 use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
 use crate::dispatch::{Isa, Kernel, compiled_here};
@@ -20,7 +21,7 @@ const PACKED: usize = TWICE * PITCH;
 
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
-const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS);
+const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS && STRAIGHT_WORDS <= UNPACKED_WORDS);
 
 /// [`Matmul`](super::Matmul) of weights that are packed on the way.
 pub struct MatmulRows<'a> {
@@ -43,6 +44,9 @@ impl Kernel for MatmulRows<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let x = self.x;
+        if suits_straight(x.rows(), self.weights.n) {
+            return Straight { x, weights: self.weights }.run(s, self.panels, self.words, self.sink);
+        }
         if const { matches!(S::ISA, BANDED) }
             && let Some(bands) = x.bands()
         {

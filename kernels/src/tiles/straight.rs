@@ -1,0 +1,270 @@
+//! A few rows times int8 weights that lie row by row: the weights are read once, in the order in which they lie, and packed in
+//! registers.
+//!
+//! Of whole rows of weights some pass side by side over all columns: each is a stream, as hardware prefetchers like them, and a page
+//! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
+//! their sums stay in registers.
+
+use super::matmul::{Finished, Sink, Waiting};
+use super::rows::PackedRows;
+use super::weight_rows::WeightRows;
+use crate::pack::ones;
+use crate::simd::Dot;
+use core::ops::Range;
+
+/// The most rows that weights are packed in registers for; for more of them they are packed once.
+pub const FEW_ROWS: usize = 4;
+
+/// Quads of K that pass side by side.
+const QUADS: usize = 4;
+
+/// Panels that are packed at once, and their columns.
+const WIDTH: usize = 4;
+const COLUMNS: usize = 16 * WIDTH;
+
+/// Accumulators of 16 lanes that wait.
+const WAITING: usize = 4096;
+
+/// 64-bit words of workspace.
+pub(super) const STRAIGHT_WORDS: usize = (WAITING + (FEW_ROWS + 1) * WIDTH) * 8;
+
+/// Panels whose sums wait, for so many rows.
+pub(super) fn straight_strip(rows: usize) -> usize {
+    WAITING / (rows + 1) / WIDTH * WIDTH
+}
+
+/// Whether so many rows and columns take this way.
+#[inline(always)]
+pub(super) fn suits_straight(rows: usize, n: usize) -> bool {
+    (1..=FEW_ROWS).contains(&rows) && n >= COLUMNS
+}
+
+/// A product that [`suits_straight`].
+pub(super) struct Straight<'a> {
+    pub x: PackedRows<'a>,
+    pub weights: WeightRows<'a>,
+}
+
+impl Straight<'_> {
+    #[inline(always)]
+    pub fn run<S: Dot>(self, s: S, panels: Range<usize>, words: &mut [u64], sink: Sink<'_>) {
+        let rows = self.x.rows();
+        let (sums, last) = bytemuck::cast_slice_mut(&mut words[..STRAIGHT_WORDS]).split_at_mut(WAITING);
+        let width = straight_strip(rows);
+        for first in panels.clone().step_by(width) {
+            let panels = first..panels.end.min(first + width);
+            let mut strip = Strip::new(panels.clone(), &self.weights, sums, last);
+            match rows {
+                1 => self.strip::<S, 1>(s, &mut strip),
+                2 => self.strip::<S, 2>(s, &mut strip),
+                3 => self.strip::<S, 3>(s, &mut strip),
+                _ => self.strip::<S, 4>(s, &mut strip),
+            }
+            sink(Finished { rows: 0..rows, sums: strip.finished(rows), panels });
+        }
+    }
+
+    /// All rows over the columns of a strip.
+    #[inline(never)]
+    fn strip<S: Dot, const MR: usize>(&self, s: S, strip: &mut Strip<'_>) {
+        s.vectorize(
+            #[inline(always)]
+            || {
+                let mut x: [&[S::Quad]; MR] = [&[]; MR];
+                for m in 0..MR {
+                    x[m] = self.x.row(m);
+                }
+                match self.weights.stripe {
+                    32 => self.rows(s, x, strip),
+                    _ => self.stripes(s, x, strip),
+                }
+                if S::OFFSET {
+                    add_start(s, MR, strip.sums, strip.count);
+                    add_start(s, MR, strip.last, WIDTH);
+                }
+            },
+        )
+    }
+
+    /// Of whole rows of weights some at a time.
+    #[inline(always)]
+    fn rows<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
+        let WeightRows { data, pitch, k, .. } = self.weights;
+        let blocks = k.div_ceil(4 * QUADS);
+        let x = x.map(|x| &x.as_chunks::<QUADS>().0[..blocks]);
+        for block in 0..blocks {
+            let x = nth(x, block);
+            // Behind the last row it is repeated: there activations are 0.
+            let row = |j: usize| &data[(4 * QUADS * block + j).min(k - 1) * pitch..];
+            let whole = |j: usize| row(j)[strip.first..][..strip.whole * COLUMNS].as_chunks::<COLUMNS>().0.iter();
+            let four = |q: usize| whole(4 * q).zip(whole(4 * q + 1)).zip(whole(4 * q + 2).zip(whole(4 * q + 3)));
+            for (group, w) in four(0).zip(four(1)).zip(four(2).zip(four(3))).enumerate() {
+                add_block(s, x, block, w, strip.group(group));
+            }
+            if let Some(first) = strip.rest {
+                let end = |j: usize| row(j)[first..].first_chunk().expect("as many columns");
+                let four = |q: usize| ((end(4 * q), end(4 * q + 1)), (end(4 * q + 2), end(4 * q + 3)));
+                add_block(s, x, block, ((four(0), four(1)), (four(2), four(3))), strip.group(strip.whole));
+            }
+        }
+    }
+
+    /// Of stripes two at a time.
+    #[inline(always)]
+    fn stripes<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
+        let WeightRows { data, stripe, k, .. } = self.weights;
+        for group in 0..strip.whole + strip.rest.iter().len() {
+            let at = if group < strip.whole { strip.first + group * COLUMNS } else { strip.rest.unwrap_or(0) } / 32 * stripe;
+            let rows = |at: usize| data[at..][..32 * k].as_chunks::<32>().0;
+            let (left, left_rest) = rows(at).as_chunks::<4>();
+            let (right, right_rest) = rows(at + stripe).as_chunks::<4>();
+            let mut sums = Sums::resume(s, &mut strip.group(group), 0);
+            let whole = x.map(|x| &x[..left.len()]);
+            for (q, ([a, b, c, d], [e, f, g, h])) in left.iter().zip(right).enumerate() {
+                sums.add(s, nth(whole, q), [[a, e], [b, f], [c, g], [d, h]]);
+            }
+            if let (Some(left), Some(right)) = (left_rest.last(), right_rest.last()) {
+                let mut rows = [[left, right]; 4];
+                for (row, parts) in rows.iter_mut().zip(left_rest.iter().zip(right_rest)) {
+                    *row = parts.into();
+                }
+                sums.add(s, nth(x, k / 4), rows);
+            }
+            sums.park(s, strip.group(group));
+        }
+    }
+}
+
+/// Columns in groups of [`COLUMNS`] from `first` on. If the last are fewer, they are a group with some that come before them.
+struct Strip<'a> {
+    first: usize,
+    whole: usize,
+    /// Where the group of the last columns begins, and how many of it count.
+    rest: Option<usize>,
+    counted: usize,
+    /// `[row][panel]`, behind the rows the sums of the weights.
+    sums: &'a mut [[i32; 16]],
+    count: usize,
+    /// The same of the last columns.
+    last: &'a mut [[i32; 16]],
+}
+
+impl<'a> Strip<'a> {
+    fn new(panels: Range<usize>, weights: &WeightRows<'_>, sums: &'a mut [[i32; 16]], last: &'a mut [[i32; 16]]) -> Strip<'a> {
+        let (first, end) = (16 * panels.start, weights.n.min(16 * panels.end));
+        let (whole, counted) = ((end - first) / COLUMNS, (end - first) % COLUMNS);
+        // Where a stripe begins, and not behind the last columns.
+        let all = if weights.stripe == 32 { weights.n } else { weights.n.next_multiple_of(32) };
+        let from = end.saturating_sub(COLUMNS).next_multiple_of(32).min(all - COLUMNS);
+        Strip { first, whole, rest: (counted > 0).then_some(from), counted, sums, count: panels.len(), last }
+    }
+
+    /// Where the sums of a group wait.
+    #[inline(always)]
+    fn group(&mut self, group: usize) -> Waiting<'_> {
+        match group < self.whole {
+            true => Waiting { sums: &mut self.sums[group * WIDTH..], pitch: self.count },
+            false => Waiting { sums: self.last, pitch: WIDTH },
+        }
+    }
+
+    /// `[row][panel]` of all columns.
+    fn finished(self, rows: usize) -> &'a [[i32; 16]] {
+        let sums = &mut self.sums[..rows * self.count];
+        if let Some(from) = self.rest {
+            let at = self.first + self.whole * COLUMNS;
+            for (sums, last) in sums.chunks_exact_mut(self.count).zip(self.last.as_chunks::<WIDTH>().0) {
+                let to = &mut sums.as_flattened_mut()[at - self.first..][..self.counted];
+                to.copy_from_slice(&last.as_flattened()[at - from..][..self.counted]);
+            }
+        }
+        sums
+    }
+}
+
+/// Neighbouring columns of four rows.
+type Four<'a> = ((&'a [i8; COLUMNS], &'a [i8; COLUMNS]), (&'a [i8; COLUMNS], &'a [i8; COLUMNS]));
+
+/// Adds the products of a block of [`QUADS`] to sums, which count as 0 before the first.
+#[inline(always)]
+fn add_block<S: Dot, const MR: usize>(
+    s: S,
+    x: [&[S::Quad; QUADS]; MR],
+    block: usize,
+    ((a, b), (c, d)): ((Four<'_>, Four<'_>), (Four<'_>, Four<'_>)),
+    mut waiting: Waiting<'_>,
+) {
+    let mut sums = Sums::<S, MR>::resume(s, &mut waiting, block);
+    for (q, ((a, b), (c, d))) in [a, b, c, d].into_iter().enumerate() {
+        sums.add(s, nth(x, q), [halves(a), halves(b), halves(c), halves(d)]);
+    }
+    sums.park(s, waiting);
+}
+
+/// What each row has there.
+#[inline(always)]
+fn nth<T, X: AsRef<[T]> + ?Sized, const MR: usize>(x: [&X; MR], q: usize) -> [&T; MR] {
+    let mut quads = [&x[0].as_ref()[q]; MR];
+    for m in 1..MR {
+        quads[m] = &x[m].as_ref()[q];
+    }
+    quads
+}
+
+#[inline(always)]
+fn halves(row: &[i8; COLUMNS]) -> [&[i8; 32]; 2] {
+    let (halves, _) = row.as_chunks();
+    [&halves[0], &halves[1]]
+}
+
+/// Sums of MR rows, and of the weights where the token needs those.
+struct Sums<S: Dot, const MR: usize> {
+    rows: [[S::I32; WIDTH]; MR],
+    weights: [[S::I32; WIDTH]; 1],
+}
+
+impl<S: Dot, const MR: usize> Sums<S, MR> {
+    #[inline(always)]
+    fn resume(s: S, from: &mut Waiting<'_>, step: usize) -> Self {
+        let zero = [s.splat_i32(0); WIDTH];
+        let rows = from.resume(s, zero, step);
+        Sums { rows, weights: if S::OFFSET { from.from(MR).resume(s, zero, step) } else { [zero] } }
+    }
+
+    #[inline(always)]
+    fn park(self, s: S, mut to: Waiting<'_>) {
+        to.park(s, self.rows);
+        if S::OFFSET {
+            to.from(MR).park(s, self.weights);
+        }
+    }
+
+    /// Adds the products of a quad.
+    #[inline(always)]
+    fn add(&mut self, s: S, x: [&S::Quad; MR], rows: [[&[i8; 32]; 2]; 4]) {
+        let mut packed = [[0; 64]; WIDTH];
+        s.interleave(rows, packed.each_mut());
+        let mut weights = [s.weights(&packed[0]); WIDTH];
+        for v in 1..WIDTH {
+            weights[v] = s.weights(&packed[v]);
+        }
+        s.dots(x, weights, &mut self.rows);
+        if S::OFFSET {
+            let one = ones(s);
+            for v in 0..WIDTH {
+                self.weights[0][v] = s.dot(self.weights[0][v], one, weights[v]);
+            }
+        }
+    }
+}
+
+/// Adds what sums start from, given those of the weights behind the rows.
+#[inline(always)]
+fn add_start<S: Dot>(s: S, rows: usize, sums: &mut [[i32; 16]], count: usize) {
+    let (sums, weights) = sums[..(rows + 1) * count].split_at_mut(rows * count);
+    for row in sums.chunks_exact_mut(count) {
+        for (to, weights) in row.iter_mut().zip(&*weights) {
+            s.store_i32(s.add_i32(s.load_i32(to), s.start(s.load_i32(weights))), to);
+        }
+    }
+}
