@@ -83,7 +83,8 @@ impl<'a> Weight<'a> {
 
     /// The most columns of a task over so many rows, if the weights are not packed.
     pub fn task_columns(&self, level: Level, rows: usize, d: WeightSizes) -> usize {
-        self.packed_on_the_way(level, rows).unwrap_or_else(|| packed_columns(d.k))
+        let stripes = matches!(self, Weight::Stripes(_) | Weight::NibbleStripes(_));
+        self.packed_on_the_way(level, rows).unwrap_or_else(|| packed_columns(stripes, d.k))
     }
 
     /// An expert whose weights lie row by row.
@@ -191,14 +192,14 @@ fn nibble(byte: u8, column: usize) -> i8 {
     (high as i8) >> 4
 }
 
-/// Columns that are packed whole.
-fn packed_columns(k: usize) -> usize {
-    (STRIP / k.next_multiple_of(64) / 64 * 64).clamp(64, 256)
+/// Columns that are packed whole: where K is long few, but of rows, each of which may be a page of its own, two lines.
+fn packed_columns(stripes: bool, k: usize) -> usize {
+    (STRIP / k.next_multiple_of(64) / 64 * 64).clamp(if stripes { 64 } else { 128 }, 256)
 }
 
 /// Room for the panels of one strip for each worker; none for packed weights.
 pub(super) fn plan_stage(plan: &mut Plan, workers: usize, format: i32, d: WeightSizes) -> Result<WorkerSlot<[i8; 64]>, Error> {
-    let panels = packed_columns(d.k).min(d.n.next_multiple_of(16)) / 16;
+    let panels = packed_columns(format == FORMAT_NZ, d.k).min(d.n.next_multiple_of(16)) / 16;
     plan.each(workers, if format == FORMAT_PACKED { 0 } else { panels * (panel_vectors(d.k) + 1) })
 }
 

@@ -105,7 +105,7 @@ impl Packer<'_> {
             #[inline(always)]
             || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
-                let (packed, sums) = self.weights.pack(s, one, &panels, quads, (self.packed, PITCH));
+                let (packed, sums) = self.weights.pack(s, one, &panels, quads, (self.packed, PITCH), self.weights.crowd());
                 for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
                     for v in 0..4 {
                         s.store_i32(sums[v], &mut to[v]);

@@ -20,7 +20,7 @@ pub struct WeightRows<'a> {
     pub n: usize,
 }
 
-/// Panels that are packed at once where rows crowd, else half as many.
+/// Panels that are packed beside each other, where that pays; else half as many.
 pub(super) const TWICE: usize = 8;
 
 /// Elements of K that are packed at once. Rows of a power of two share few sets of the second cache: of 1 MiB as many as these.
@@ -80,9 +80,9 @@ impl Coming<'_> {
 }
 
 impl<'a> WeightRows<'a> {
-    /// Packs some quads of the first four of the panels or, where rows [crowd](WeightRows::crowds), of eight; the first is even. A panel
-    /// lies `pitch` vectors behind the one before. What the weight does not have is zero. Returns which panels, and the sums of what was
-    /// packed, with `one` as [`ones`] makes it; without it zeros.
+    /// Packs some quads of the first four of the panels or, if `twice` and where they lie beside each other, of eight; the first is even.
+    /// A panel lies `pitch` vectors behind the one before. What the weight does not have is zero. Returns which panels, and the sums of
+    /// what was packed, with `one` as [`ones`] makes it; without it zeros.
     #[inline(always)]
     pub(super) fn pack<S: Dot>(
         &self,
@@ -91,9 +91,10 @@ impl<'a> WeightRows<'a> {
         panels: &Range<usize>,
         quads: Range<usize>,
         (to, pitch): (&mut [[i8; 64]], usize),
+        twice: bool,
     ) -> (Range<usize>, [[S::I32; 4]; 2]) {
         let some = |count: usize| panels.start..panels.end.min(panels.start + count);
-        match self.crowds(&some(TWICE), &quads) {
+        match twice && self.beside(&some(TWICE), &quads) {
             true => (some(TWICE), self.eight(s, one, panels.start, quads, (to, pitch))),
             false => (some(4), [self.four(s, one, panels.start, quads, (to, pitch)), [s.splat_i32(0); 4]]),
         }
@@ -149,14 +150,17 @@ impl<'a> WeightRows<'a> {
         sums
     }
 
-    /// Whether rows begin so near to a multiple of a page apart that they share a few sets of the first cache, and lie beside each
-    /// other in these whole panels and quads.
-    pub(super) fn crowds(&self, panels: &Range<usize>, quads: &Range<usize>) -> bool {
+    /// Whether so many whole panels and quads lie beside each other.
+    fn beside(&self, panels: &Range<usize>, quads: &Range<usize>) -> bool {
+        let whole = panels.len() == TWICE && 16 * panels.end <= self.n && 4 * quads.end <= self.k;
+        whole && self.stripe == 32 && self.pitch >= 16 * TWICE
+    }
+
+    /// Whether rows begin so near to a multiple of a page apart that they share a few sets of the first cache.
+    pub(super) fn crowd(&self) -> bool {
         const PAGE: usize = 4096;
         const NEAR: usize = 8;
-        let beside = self.stripe == 32 && self.pitch >= 16 * TWICE;
-        let whole = panels.len() == TWICE && 16 * panels.end <= self.n && 4 * quads.end <= self.k;
-        beside && whole && (self.pitch + NEAR) % PAGE <= 2 * NEAR
+        (self.pitch + NEAR) % PAGE <= 2 * NEAR
     }
 
     /// Twice as many panels, quad by quad: a line that both groups of four share is read for both before others take its place.
@@ -262,9 +266,9 @@ impl Kernel for PackStrip<'_> {
             while !left.is_empty() {
                 let to = &mut panels[(left.start - first) * vectors..];
                 let (packed, parts) = match left.len() {
-                    4.. => weights.pack(s, one, &left, quads.clone(), (&mut to[from..], vectors)),
+                    4.. => weights.pack(s, one, &left, quads.clone(), (&mut to[from..], vectors), true),
                     _ => {
-                        let packed = weights.pack(s, one, &left, quads.clone(), (&mut slice, PITCH));
+                        let packed = weights.pack(s, one, &left, quads.clone(), (&mut slice, PITCH), false);
                         for (panel, slice) in to.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)) {
                             panel[quads.clone()].copy_from_slice(&slice[..quads.len()]);
                         }
