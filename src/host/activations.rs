@@ -1,6 +1,7 @@
 //! The rows of an int8 product on the host, a chunk at a time in the form of the dot instruction, for all workers.
 
 use crate::error::Error;
+use crate::ops::FORMAT_ND;
 use crate::parallel::{self, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
 use crate::tensor::Tensor;
@@ -11,9 +12,13 @@ use tilekern_kernels::tiles::{Activations, Bands, PackBand, PackRows, PackedRows
 /// Bytes of a chunk's activations, about: half of a second cache.
 const CHUNK: usize = 1 << 20;
 
-/// Rows of a chunk of `m` rows of length `k`: chunks are equal but for the last.
-pub(super) fn chunk_rows(m: usize, k: usize) -> usize {
-    equal_parts(m, (CHUNK / k.next_multiple_of(64)).clamp(64, 256))
+/// The same where packing the weights for each chunk takes longer than reading activations that do not stay there.
+const LONG_CHUNK: usize = 3 << 20;
+
+/// Rows of a chunk of `m` rows of length `k` that meet weights of some format: chunks are equal but for the last.
+pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
+    let bytes = if format == FORMAT_ND { LONG_CHUNK } else { CHUNK };
+    equal_parts(m, (bytes / k.next_multiple_of(64)).clamp(64, 256))
 }
 
 /// The same where weights stay in the second cache beside the rows.

@@ -43,12 +43,12 @@ pub(super) struct Slots {
 }
 
 /// The most rows of a chunk.
-fn capacity(d: GroupedSizes) -> usize {
-    chunk_rows(d.m, d.k).min((SUMS / 4 / d.n).clamp(64, 256))
+fn capacity(d: GroupedSizes, format: i32) -> usize {
+    chunk_rows(d.m, d.k, format).min((SUMS / 4 / d.n).clamp(64, 256))
 }
 
 pub(super) fn plan(workers: usize, d: GroupedSizes, format: i32) -> Result<(Plan, Slots), Error> {
-    let (mut plan, rows) = (Plan::new(), capacity(d));
+    let (mut plan, rows) = (Plan::new(), capacity(d, format));
     let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
     let slots = Slots {
         rows: RowSlots::plan(&mut plan, workers, if d.scales.is_none() { rows } else { 1 }, d.k)?,
@@ -150,7 +150,7 @@ impl<P: ParallelFor> Host<P> {
         };
         let outputs = (&call.output, Column(&call.output_scale), call.output_offset.as_ref().map(Column));
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
-        chunks(&list, counts, d.m, capacity(d), segments, |first, segments, count| {
+        chunks(&list, counts, d.m, capacity(d, call.weight_format), segments, |first, segments, count| {
             let product = GroupedProduct { host: self, d, weight, segments, own: &own };
             let (all, pitch) = (first..first + count, d.n + APART);
             let lie = Dims::strided(&[count, d.n], &[pitch, 1])?;

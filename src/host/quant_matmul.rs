@@ -42,7 +42,7 @@ pub(super) struct Slots {
 pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Slots), Error> {
     let mut plan = Plan::new();
     let slots = Slots {
-        rows: RowSlots::plan(&mut plan, workers, chunk_rows(d.m, d.k), d.k)?,
+        rows: RowSlots::plan(&mut plan, workers, chunk_rows(d.m, d.k, format), d.k)?,
         words: plan.each(workers, product_words(format))?,
         stage: plan_stage(&mut plan, workers, format, d.weight())?,
         weight_scale: plan.slot(d.n)?,
@@ -111,7 +111,7 @@ impl<P: ParallelFor> Host<P> {
         let rows = match weight {
             Weight::Packed(_) if suit_bands(level.isa(), d.m) => banded_rows(d.m, d.k),
             // Others are packed for each chunk.
-            _ => chunk_rows(d.m, d.k),
+            _ => chunk_rows(d.m, d.k, call.weight_format),
         };
         for first in (0..d.m).step_by(rows) {
             let end = d.m.min(first + rows);
