@@ -221,8 +221,8 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
                         }
                     });
                 };
-                let words = &mut vec![u64::MAX / 3; UNPACKED_WORDS];
-                level.run(MatmulRows { x: packed, weights, panels: first..end, words, sink });
+                let (words, stage) = (&mut vec![u64::MAX / 3; UNPACKED_WORDS], &mut vec![[7; 64]; 1 << 10]);
+                level.run(MatmulRows { x: packed, weights, panels: first..end, words, stage, sink });
                 for (at, found) in out.into_iter().enumerate() {
                     let sum = || int8_dot(&x[at / n * k..][..k], |i| w[i * pitch + at % n]);
                     assert_eq!(

@@ -77,8 +77,11 @@ impl<'a> Weight<'a> {
 
     /// The columns that a product of so many rows takes at a time, if it packs the weights itself.
     fn packed_on_the_way(&self, level: Level, rows: usize) -> Option<usize> {
-        let lies_in_rows = matches!(self, Weight::Rows { .. } | Weight::Stripes(_));
-        if lies_in_rows { strip_columns(level.isa(), rows) } else { None }
+        match self {
+            Weight::Rows { .. } => strip_columns(level.isa(), rows, false),
+            Weight::Stripes(_) => strip_columns(level.isa(), rows, true),
+            _ => None,
+        }
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.
@@ -175,7 +178,7 @@ impl<'a> Weight<'a> {
         match self.rows(expert, d) {
             Some(weights) if self.packed_on_the_way(level, x.rows()).is_some() => {
                 let panels = columns.start / 16..columns.end.div_ceil(16);
-                level.run(MatmulRows { x, weights, panels, words, sink: &mut |sums| sink(sums, 0) });
+                level.run(MatmulRows { x, weights, panels, words, stage, sink: &mut |sums| sink(sums, 0) });
             }
             _ => {
                 let Strip { panels: weights, range: panels, first } = self.strip(level, expert, columns, d, stage);

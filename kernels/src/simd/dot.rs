@@ -83,6 +83,8 @@ pub struct TileBlock<'a> {
     pub rows: usize,
     /// 64 elements of K each.
     pub steps: usize,
+    /// Whether products are added to what the sums hold.
+    pub adds: bool,
 }
 
 /// A unit that multiplies whole tiles: up to 32 rows by two panels at once.
@@ -100,7 +102,8 @@ pub trait TileUnit: Copy {
 
 /// The tiles of a [`TileUnit`].
 pub trait Tiles {
-    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels. The lines of `ahead` are asked for on the way.
+    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels, or added to it. The lines of `ahead` are asked
+    /// for on the way.
     fn multiply<const NV: usize>(
         &mut self,
         block: TileBlock<'_>,

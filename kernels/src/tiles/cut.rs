@@ -3,6 +3,7 @@
 use super::bands::{BandPass, UNIT, suit_bands};
 use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
+use super::slabs::{SLAB_ROWS, slab_strip};
 use super::straight::{FEW_ROWS, straight_strip};
 use super::weight_rows::{CELL, Coming, PITCH};
 use crate::dispatch::Isa;
@@ -30,21 +31,22 @@ fn banded_strip(rows: usize) -> usize {
     (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
 }
 
-/// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time: what a task should have. `None` where whole panels
-/// should be packed for a [`Matmul`](super::Matmul): more than a few rows on a unit for tiles.
+/// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of stripes or of whole rows: what a task should have.
+/// `None` where whole panels should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
 /// use tilekern_kernels::tiles::strip_columns;
 ///
-/// assert_eq!(strip_columns(Isa::Avx2, 64), Some(512));
-/// assert_eq!(strip_columns(Isa::Avx512Amx, 64), None);
-/// assert!(strip_columns(Isa::Avx512Amx, 1).is_some_and(|columns| columns > 512));
+/// assert_eq!(strip_columns(Isa::Avx2, 64, false), Some(512));
+/// assert_eq!(strip_columns(Isa::Avx512Amx, 64, true), None);
+/// assert!(strip_columns(Isa::Avx512Amx, 1, true).is_some_and(|columns| columns > 512));
 /// ```
-pub fn strip_columns(isa: Isa, rows: usize) -> Option<usize> {
+pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
     let panels = match isa {
         _ if rows <= FEW_ROWS => straight_strip(rows),
-        Isa::Avx512Amx => return None,
+        Isa::Avx512Amx if stripes || rows > SLAB_ROWS => return None,
+        Isa::Avx512Amx => slab_strip(rows),
         isa if suit_bands(isa, rows) => banded_strip(rows),
         _ => STRIP,
     };

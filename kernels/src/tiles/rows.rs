@@ -217,7 +217,7 @@ impl<'a> PackedRows<'a> {
     pub(super) fn block(&self, rows: Range<usize>) -> TileBlock<'a> {
         assert!(self.bands.is_none(), "rows in bands");
         let x = &self.words[rows.start * self.pitch..];
-        TileBlock { x, pitch: self.pitch, rows: rows.len(), steps: self.quads / 16 }
+        TileBlock { x, pitch: self.pitch, rows: rows.len(), steps: self.quads / 16, adds: false }
     }
 
     /// The quads of a row.

@@ -8,7 +8,7 @@ use crate::simd::{TileUnit, Tiles};
 use core::ops::Range;
 
 /// Rows of a block on a unit for tiles.
-const UNIT_ROWS: usize = 32;
+pub(super) const UNIT_ROWS: usize = 32;
 
 /// Rows whose sums go out together, at most.
 const MOST_ROWS: usize = 256;

@@ -8,6 +8,7 @@ use super::bands::BANDED;
 use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
+use super::slabs::Slabs;
 use super::straight::{STRAIGHT_WORDS, Straight, suits_straight};
 use super::stripes::{STRIPES_WORDS, Stripes};
 use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
@@ -33,6 +34,8 @@ pub struct MatmulRows<'a> {
     pub panels: Range<usize>,
     /// [`UNPACKED_WORDS`]; contents irrelevant.
     pub words: &'a mut [u64],
+    /// Room for packed panels, which a unit for tiles uses: the more, the longer the rows of weights that it reads.
+    pub stage: &'a mut [[i8; 64]],
     /// Takes the sums.
     pub sink: Sink<'a>,
 }
@@ -46,6 +49,13 @@ impl Kernel for MatmulRows<'_> {
         let x = self.x;
         if suits_straight(x.rows(), self.weights.n) {
             return Straight { x, weights: self.weights }.run(s, self.panels, self.words, self.sink);
+        }
+        if let Some(unit) = s.tile_unit()
+            && Slabs::suit(x.rows(), &self.weights, self.stage.len())
+        {
+            let MatmulRows { weights, panels, words, stage, sink, .. } = self;
+            let sums = bytemuck::cast_slice_mut(&mut words[..WAITING * 8]);
+            return Slabs { x, weights, stage, sums }.run(s, unit, panels, sink);
         }
         if const { matches!(S::ISA, BANDED) }
             && let Some(bands) = x.bands()

@@ -260,15 +260,16 @@ struct Tiled<'a> {
 }
 
 impl Kernel for Tiled<'_> {
-    type Output = Option<[Vec<[i32; 16]>; 2]>;
+    type Output = Option<[Vec<[i32; 16]>; 4]>;
 
-    /// Two panels at once, a place left free behind them, then one, its first row apart; `None` without a unit.
+    /// Two panels at once, a place left free behind them, then one, its first row apart; the same with the other panel added; `None`
+    /// without a unit.
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Self::Output {
         let Tiled { x, rows, steps, w } = self;
         let (mut two, mut one) = (vec![[7; 16]; 96], vec![[7; 16]; 32]);
         let unit = s.tile_unit()?;
-        let block = TileBlock { x, pitch: 17, rows, steps };
+        let block = TileBlock { x, pitch: 17, rows, steps, adds: false };
         // SAFETY: nothing else here takes the unit.
         let mut tiles = unsafe { unit.tiles() };
         tiles.multiply(block, [&w[0], &w[1]], [&w[1], &[]], &mut two, 3);
@@ -276,7 +277,10 @@ impl Kernel for Tiled<'_> {
         if rows > 1 {
             tiles.multiply(TileBlock { x: &x[17..], rows: rows - 1, ..block }, [&w[1]], [&[]], &mut one[1..], 1);
         }
-        Some([two, one])
+        let (mut added, mut alone, adding) = (two.clone(), one.clone(), TileBlock { adds: true, ..block });
+        tiles.multiply(adding, [&w[1], &w[0]], [&[], &[]], &mut added, 3);
+        tiles.multiply(adding, [&w[0]], [&[]], &mut alone, 1);
+        Some([two, one, added, alone])
     }
 }
 
@@ -293,19 +297,19 @@ fn tiles_are_exact() {
             (0..64 * steps).map(|k| i32::from(x[row * 17 * 8 + k]) * i32::from(w[v][k / 4][4 * n + k % 4])).sum()
         };
         for level in levels() {
-            let Some([two, one]) = level.run(Tiled { x: &words, rows, steps, w: &w }) else { continue };
+            let Some([two, one, added, alone]) = level.run(Tiled { x: &words, rows, steps, w: &w }) else { continue };
             covered.push(level.isa().name());
             for row in 0..rows {
                 for n in 0..16 {
                     let found = [two[3 * row][n], two[3 * row + 1][n], one[row][n]];
                     assert_eq!(found, [sum(row, 0, n), sum(row, 1, n), sum(row, 1, n)], "{rows} rows, {steps} steps: {row}, {n}");
+                    let found = [added[3 * row][n], added[3 * row + 1][n], alone[row][n]];
+                    assert_eq!(found, [sum(row, 0, n) + sum(row, 1, n); 3], "{rows} rows, {steps} steps: {row}, {n}");
                 }
             }
-            let free = two.iter().skip(2).step_by(3);
-            assert!(
-                free.chain(&two[3 * rows..]).chain(&one[rows..]).all(|&sums| sums == [7; 16]),
-                "places that are not asked for"
-            );
+            let free = [&two, &added].into_iter().flat_map(|two| two.iter().skip(2).step_by(3).chain(&two[3 * rows..]));
+            let behind = one[rows..].iter().chain(&alone[rows..]);
+            assert!(free.chain(behind).all(|&sums| sums == [7; 16]), "places that are not asked for");
         }
     }
     covered.dedup();

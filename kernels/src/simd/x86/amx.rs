@@ -62,14 +62,20 @@ const NEAR: usize = 2048;
 /// The loop over K of one or two tiles of rows by one or two panels. Each step asks for weights that come [`NEAR`] bytes behind
 /// these, and for its share of `ahead`.
 macro_rules! multiply {
-    ($zero:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
+    ($zero:literal, $load:literal, $body:literal, $store:literal, $block:ident, $($rest:ident),*) => {
+        match $block.adds {
+            true => multiply!(@ $load, $body, $store, $block, $($rest),*),
+            false => multiply!(@ $zero, $body, $store, $block, $($rest),*),
+        }
+    };
+    (@ $start:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
         let lines = $ahead[0].len().div_ceil($block.steps);
         // SAFETY: `self` proves the unit, set up for the rows of the block, and `multiply` the sizes: 64 bytes of each row and 1 KiB of
-        // each panel for every step are read, 16 sums for each row and panel written. A request for a line touches no memory.
+        // each panel for every step are read, 16 sums for each row and panel written, or read before. A request for a line touches no memory.
         unsafe {
             asm!(
-                $zero,
+                $start,
                 "2:",
                 $body,
                 ".set line, 0",
@@ -171,6 +177,8 @@ impl Tiles for Configured {
         match (rows > 16, NV) {
             (true, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1; tilezero tmm2; tilezero tmm3",
+                "tileloadd tmm0, [{c} + {pc}*1]; tileloadd tmm1, [{c} + {pc}*1 + 64]; mov {i}, {pc}; shl {i}, 4; add {i}, {c}
+                 tileloadd tmm2, [{i} + {pc}*1]; tileloadd tmm3, [{i} + {pc}*1 + 64]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
@@ -185,6 +193,7 @@ impl Tiles for Configured {
             ),
             (true, _) => multiply!(
                 "tilezero tmm0; tilezero tmm2",
+                "tileloadd tmm0, [{c} + {pc}*1]; mov {i}, {pc}; shl {i}, 4; add {i}, {c}; tileloadd tmm2, [{i} + {pc}*1]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6",
                 "tilestored [{c} + {pc}*1], tmm0; mov {i}, {pc}; shl {i}, 4; add {c}, {i}; tilestored [{c} + {pc}*1], tmm2",
@@ -196,6 +205,7 @@ impl Tiles for Configured {
             ),
             (false, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1",
+                "tileloadd tmm0, [{c} + {pc}*1]; tileloadd tmm1, [{c} + {pc}*1 + 64]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7",
                 "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1",
@@ -207,6 +217,7 @@ impl Tiles for Configured {
             ),
             (false, _) => multiply!(
                 "tilezero tmm0",
+                "tileloadd tmm0, [{c} + {pc}*1]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6",
                 "tilestored [{c} + {pc}*1], tmm0",
                 block,
