@@ -142,7 +142,7 @@ struct Strip<'a> {
     /// Where the group of the last columns begins, and how many of it count.
     rest: Option<usize>,
     counted: usize,
-    /// `[row][panel]`, behind the rows the sums of the weights.
+    /// `[row][panel]`, behind the rows the sums of the weights; and how many panels these are.
     sums: &'a mut [[i32; 16]],
     count: usize,
     /// The same of the last columns.
@@ -172,10 +172,10 @@ impl<'a> Strip<'a> {
     fn finished(self, rows: usize) -> &'a [[i32; 16]] {
         let sums = &mut self.sums[..rows * self.count];
         if let Some(from) = self.rest {
-            let at = self.first + self.whole * COLUMNS;
+            let at = self.whole * COLUMNS;
             for (sums, last) in sums.chunks_exact_mut(self.count).zip(self.last.as_chunks::<WIDTH>().0) {
-                let to = &mut sums.as_flattened_mut()[at - self.first..][..self.counted];
-                to.copy_from_slice(&last.as_flattened()[at - from..][..self.counted]);
+                let to = &mut sums.as_flattened_mut()[at..][..self.counted];
+                to.copy_from_slice(&last.as_flattened()[self.first + at - from..][..self.counted]);
             }
         }
         sums
