@@ -113,9 +113,10 @@ impl Straight<'_> {
     #[inline(always)]
     fn stripes<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
         let WeightRows { data, stripe, k, .. } = self.weights;
-        for group in 0..strip.whole + strip.rest.iter().len() {
-            let at = if group < strip.whole { strip.first + group * COLUMNS } else { strip.rest.unwrap_or(0) } / 32 * stripe;
-            let rows = |at: usize| data[at..][..32 * k].as_chunks::<32>().0;
+        let rows = |at: usize| data[at..][..32 * k].as_chunks::<32>().0;
+        let whole = (strip.first..).step_by(COLUMNS).take(strip.whole);
+        for (group, column) in whole.chain(strip.rest).enumerate() {
+            let at = column / 32 * stripe;
             let (left, left_rest) = rows(at).as_chunks::<4>();
             let (right, right_rest) = rows(at + stripe).as_chunks::<4>();
             let mut sums = Sums::resume(s, &mut strip.group(group), 0);
