@@ -4,7 +4,8 @@
 use super::cut::WAITING;
 use super::matmul::{Finished, Sink, widths};
 use super::rows::PackedRows;
-use super::unit::UNIT_ROWS;
+use super::straight::QUADS;
+use super::unit::{GROUP, UNIT_ROWS};
 use super::weight_rows::WeightRows;
 use crate::pack::panel_vectors;
 use crate::simd::{Dot, TileBlock, TileUnit, Tiles};
@@ -13,18 +14,18 @@ use core::ops::Range;
 /// Quads of K that are packed at once.
 const SLAB: usize = 64;
 
-/// Quads that pass side by side while they are packed.
-const QUADS: usize = 4;
-
-/// Panels whose sums lie together.
-const GROUP: usize = 4;
-
 /// The most rows: of more, so many sums wait that strips are narrow.
 pub(super) const SLAB_ROWS: usize = 256;
 
 /// Panels whose sums wait, for so many rows.
 pub(super) fn slab_strip(rows: usize) -> usize {
     WAITING / rows.max(1) / GROUP * GROUP
+}
+
+/// The panels of a strip whose sums lie together.
+fn groups(panels: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = panels.end;
+    panels.clone().step_by(GROUP).map(move |first| first..end.min(first + GROUP))
 }
 
 /// A product of at most [`SLAB_ROWS`] rows.
@@ -52,8 +53,7 @@ impl Slabs<'_> {
                 self.pack(s, &panels, slab.clone());
                 // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
                 let mut tiles = unsafe { unit.tiles() };
-                for group in panels.clone().step_by(GROUP) {
-                    let group = group..panels.end.min(group + GROUP);
+                for group in groups(&panels) {
                     for pair in widths::<2>(group.clone()) {
                         match pair.len() {
                             1 => self.multiply::<_, 1>(&mut tiles, first, &group, pair.start, &slab),
@@ -62,8 +62,7 @@ impl Slabs<'_> {
                     }
                 }
             }
-            for group in panels.clone().step_by(GROUP) {
-                let group = group..panels.end.min(group + GROUP);
+            for group in groups(&panels) {
                 let sums = &self.sums[(group.start - first) * rows..][..group.len() * rows];
                 sink(Finished { rows: 0..rows, panels: group, sums });
             }

@@ -16,7 +16,7 @@ use core::ops::Range;
 pub const FEW_ROWS: usize = 4;
 
 /// Quads of K that pass side by side.
-const QUADS: usize = 4;
+pub(super) const QUADS: usize = 4;
 
 /// Panels that are packed at once, and their columns.
 const WIDTH: usize = 4;

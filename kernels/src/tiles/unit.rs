@@ -14,7 +14,7 @@ pub(super) const UNIT_ROWS: usize = 32;
 const MOST_ROWS: usize = 256;
 
 /// Panels of a group of many rows, and of a single block of rows: the fewer the rows, the longer the runs in which their sums go out.
-const GROUP: usize = 4;
+pub(super) const GROUP: usize = 4;
 const LONG_GROUP: usize = 16;
 
 /// Accumulators of 16 lanes that a group of panels and the rows that go with it have at most.
