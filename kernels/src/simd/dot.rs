@@ -15,8 +15,9 @@ pub trait Dot: Simd {
     type Quad: bytemuck::Pod;
     /// 16 columns of four weights as [`Dot::load_weights`] reads them.
     type Weights: Copy;
-    /// Steps that a tile writes out: with registers to spare a few, else one, or the compiler mixes them.
-    const UNROLL: usize = 4;
+    /// Whether registers are left beside the accumulators of a tile: loops write out a few steps then, else one, or the compiler
+    /// mixes them.
+    const MANY_REGISTERS: bool = true;
     /// Whether [`Dot::dot`] adds something of its own for each weight, which [`Dot::start`] takes back.
     const OFFSET: bool = false;
     /// What [`Dot::tile_unit`] gives.

@@ -1,6 +1,7 @@
 //! How rows are cut for weights that are packed on the way: groups, one row behind the other, or bands.
 
 use super::bands::{BandPass, UNIT, suit_bands};
+use super::int8::steps_between_requests;
 use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
 use super::slabs::{SLAB_ROWS, slab_strip};
@@ -103,18 +104,18 @@ pub(super) struct Groups<'a, const MR: usize, const NV: usize> {
 
 impl<const MR: usize, const NV: usize> Groups<'_, MR, NV> {
     #[inline(always)]
-    fn over<S: Dot, const WIDTH: usize>(self, s: S, slice: &mut Slice<'_>, panels: Together<'_>) {
-        let (part, start) = panels.panels::<S, WIDTH>(s, 0, slice.steps.len());
+    fn over<S: Dot, const WIDTH: usize>(self, s: S, first: usize, slice: &mut Slice<'_>, panels: &mut Together<'_>) {
+        let (part, start) = panels.panels::<S, WIDTH>(s, first, slice.steps.len());
         let pass = Pass { x: self.x, groups: slice.parts.clone(), steps: slice.steps.clone() };
         let weights = s.stage(part, panels.staged);
         pass.run::<S, MR, WIDTH>(
             s,
             weights,
             start,
-            panels.parked,
+            Waiting { sums: &mut panels.parked[first..], pitch: panels.width },
             #[inline(always)]
             |_, u, _| {
-                if u % 4 == 0 {
+                if u * steps_between_requests::<S>() % 16 == 0 {
                     slice.pace.ask(s);
                 }
             },
@@ -124,11 +125,11 @@ impl<const MR: usize, const NV: usize> Groups<'_, MR, NV> {
 
 impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     const PARTS: usize = ROWS / MR;
-    const REQUESTS: usize = 1;
+    const REQUESTS: usize = 4 / NV;
 
     #[inline(always)]
     fn together(panels: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        widths::<NV>(panels)
+        widths::<4>(panels)
     }
 
     #[inline(always)]
@@ -152,11 +153,13 @@ impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     }
 
     #[inline(always)]
-    fn pass<S: Dot>(self, s: S, slice: &mut Slice<'_>, panels: Together<'_>) {
-        match panels.width {
-            1 => self.over::<S, 1>(s, slice, panels),
-            2 => self.over::<S, 2>(s, slice, panels),
-            _ => self.over::<S, NV>(s, slice, panels),
+    fn pass<S: Dot>(self, s: S, slice: &mut Slice<'_>, mut panels: Together<'_>) {
+        for some in widths::<NV>(0..panels.width) {
+            match some.len() {
+                1 => self.over::<S, 1>(s, some.start, slice, &mut panels),
+                2 => self.over::<S, 2>(s, some.start, slice, &mut panels),
+                _ => self.over::<S, NV>(s, some.start, slice, &mut panels),
+            }
         }
     }
 }

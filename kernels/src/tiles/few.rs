@@ -8,12 +8,22 @@ use crate::simd::Dot;
 use core::ops::Range;
 
 /// So many rows read weights as they lie: what the registers have sums for, with so many panels.
-const fn at_once(nv: usize) -> usize {
-    if nv == 4 { 8 } else { 6 }
+const fn at_once<S: Dot>(nv: usize) -> usize {
+    match nv {
+        4 => 8,
+        _ if S::MANY_REGISTERS => 6,
+        _ => 5,
+    }
 }
 
-/// So many rows read them so in two parts, the second from the second cache.
-const IN_TWO_PARTS: usize = 12;
+/// So many rows read them so in parts, all but the first from the second cache.
+const fn in_parts<S: Dot>(nv: usize) -> usize {
+    match nv {
+        4 => 12,
+        _ if S::MANY_REGISTERS => 0,
+        _ => 15,
+    }
+}
 
 /// Twice the weights of NV panels must fit there: while the parts compute, the next panels come.
 const SECOND_CACHE: usize = 1 << 20;
@@ -21,7 +31,8 @@ const SECOND_CACHE: usize = 1 << 20;
 /// Lines from those of a step to those that it asks for, all panels together: as many as a memory delivers while one is on its way.
 const AHEAD: usize = 160;
 
-/// Rows from which on weights are asked for. The steps of fewer are so short that a processor sees enough of them ahead.
+/// Rows from which on weights are asked for. The steps of fewer are so short that a processor sees enough of them ahead, unless each
+/// widens its weights.
 const LONG: usize = 3;
 
 /// The same where requests for the first cache are few at a time: a page of each panel, into the second cache, since what hardware asks
@@ -30,8 +41,9 @@ const PAGE: usize = 64;
 const LONGER: usize = 20;
 
 /// Lines from those of a step to those that it asks for, in each panel, if any.
-const fn ahead(rows: usize, nv: usize, far: bool) -> Option<usize> {
+const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> Option<usize> {
     match far {
+        _ if !S::MANY_REGISTERS => Some(AHEAD / nv),
         true if rows * nv >= LONGER => Some(PAGE),
         false if rows >= LONG => Some(AHEAD / nv / 2 * 2),
         _ => None,
@@ -52,10 +64,16 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const PARTS: usize, const FAR:
     if PARTS > 1 && NV == 4 {
         return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
     }
-    let Some(ahead) = ahead(MR, NV, FAR) else {
+    let end = w[0].len();
+    if PARTS > 1 && !S::MANY_REGISTERS {
+        let share = end / PARTS;
+        let coming = next.map(|w| &w[share * part..][..share]);
+        acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[..share]), w.map(|w| &w[..share]), coming, acc);
+        return gemv::<S, MR, NV, 0, FAR>(s, x.map(|x| &x[share..]), w.map(|w| &w[share..]), [], acc);
+    }
+    let Some(ahead) = ahead::<S>(MR, NV, FAR) else {
         return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
     };
-    let end = w[0].len();
     let split = end - end.min(ahead);
     for (steps, coming) in [(0..split, w.map(|w| &w[end - split..])), (split..end, next.map(|w| &w[..end - split]))] {
         acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[steps.clone()]), w.map(|w| &w[steps.clone()]), coming, acc);
@@ -64,8 +82,9 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const PARTS: usize, const FAR:
 }
 
 /// The most rows that read panels as they lie, NV at a time, of `k` each.
-pub(super) const fn most_rows(nv: usize, k: usize) -> usize {
-    if nv == 4 && 2 * 16 * nv * k <= SECOND_CACHE { IN_TWO_PARTS } else { at_once(nv) }
+pub(super) const fn most_rows<S: Dot>(nv: usize, k: usize) -> usize {
+    let parts = if 2 * 16 * nv * k <= SECOND_CACHE { in_parts::<S>(nv) } else { 0 };
+    if parts > 0 { parts } else { at_once::<S>(nv) }
 }
 
 impl Sweep<'_> {
@@ -73,7 +92,7 @@ impl Sweep<'_> {
     #[inline(always)]
     pub fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
-        let parts = rows.div_ceil(at_once(NV));
+        let parts = rows.div_ceil(at_once::<S>(NV));
         match (parts, rows.div_ceil(parts)) {
             (1, 1) => self.streams::<S, 1, NV, 1>(s, panels.clone()),
             (1, 2) => self.streams::<S, 2, NV, 1>(s, panels.clone()),
@@ -82,8 +101,12 @@ impl Sweep<'_> {
             (1, 5) => self.streams::<S, 5, NV, 1>(s, panels.clone()),
             (1, 7) if NV == 4 => self.streams::<S, 7, 3, 1>(s, panels.clone()),
             (1, 8) if NV == 4 => self.streams::<S, 8, 3, 1>(s, panels.clone()),
-            (1, _) => self.streams::<S, 6, NV, 1>(s, panels.clone()),
-            (_, 5) => self.streams::<S, 5, NV, 2>(s, panels.clone()),
+            (1, _) if S::MANY_REGISTERS => self.streams::<S, 6, NV, 1>(s, panels.clone()),
+            (2, 3) if !S::MANY_REGISTERS => self.streams::<S, 3, NV, 2>(s, panels.clone()),
+            (2, 4) if !S::MANY_REGISTERS => self.streams::<S, 4, NV, 2>(s, panels.clone()),
+            (2, 5) => self.streams::<S, 5, NV, 2>(s, panels.clone()),
+            (_, 4) if !S::MANY_REGISTERS => self.streams::<S, 4, NV, 3>(s, panels.clone()),
+            _ if !S::MANY_REGISTERS => self.streams::<S, 5, NV, 3>(s, panels.clone()),
             _ => self.streams::<S, 6, NV, 2>(s, panels.clone()),
         }
         sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });

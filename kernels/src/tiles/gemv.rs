@@ -4,6 +4,7 @@
 //! like them. Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the
 //! latency of the dot instruction.
 
+use super::int8::nth;
 use crate::simd::Dot;
 
 /// Accumulators that are chains enough.
@@ -18,6 +19,15 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     coming: [&[[i8; 64]]; ASKED],
     acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
+    if !S::MANY_REGISTERS {
+        let mut acc = acc;
+        let steps = x[0].len();
+        let (x, w, coming) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]), coming.map(|w| &w[..steps]));
+        for i in 0..steps {
+            step::<S, MR, NV, ASKED, FAR>(s, nth(x, i), nth(w, i), i, coming, &mut acc);
+        }
+        return acc;
+    }
     let odd = if MR * NV < CHAINS { 1 } else { 0 };
     let mut acc = [acc, [[s.splat_i32(0); NV]; MR]];
     // Equal lengths, so that no index below is checked.
@@ -26,21 +36,7 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     let coming = coming.map(|w| &w.as_chunks::<2>().0[..pairs]);
     for i in 0..pairs {
         for half in 0..2 {
-            for v in 0..ASKED {
-                match FAR {
-                    true => s.prefetch_far(&coming[v][i][half]),
-                    false => s.prefetch(&coming[v][i][half]),
-                }
-            }
-            let mut weights = [s.weights(&panels[0][i][half]); NV];
-            for v in 1..NV {
-                weights[v] = s.weights(&panels[v][i][half]);
-            }
-            let mut quads = [&rows[0][i][half]; MR];
-            for m in 1..MR {
-                quads[m] = &rows[m][i][half];
-            }
-            s.dots(quads, weights, &mut acc[odd * half]);
+            step::<S, MR, NV, ASKED, FAR>(s, nth(nth(rows, i), half), nth(nth(panels, i), half), half, coming.map(|w| &w[i][..]), &mut acc[odd * half]);
         }
     }
     for m in 0..MR {
@@ -49,4 +45,26 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
         }
     }
     acc[0]
+}
+
+#[inline(always)]
+fn step<S: Dot, const MR: usize, const NV: usize, const ASKED: usize, const FAR: bool>(
+    s: S,
+    x: [&S::Quad; MR],
+    w: [&[i8; 64]; NV],
+    i: usize,
+    coming: [&[[i8; 64]]; ASKED],
+    acc: &mut [[S::I32; NV]; MR],
+) {
+    for v in 0..ASKED {
+        match FAR {
+            true => s.prefetch_far(&coming[v][i]),
+            false => s.prefetch(&coming[v][i]),
+        }
+    }
+    let mut weights = [s.weights(w[0]); NV];
+    for v in 1..NV {
+        weights[v] = s.weights(w[v]);
+    }
+    s.dots(x, weights, acc);
 }

@@ -12,6 +12,15 @@
 
 use crate::simd::Dot;
 
+/// Steps that are written out, and steps of a loop that is not, between two requests.
+const UNIT: usize = 4;
+const LOOP: usize = 16;
+
+/// Steps from request to request.
+pub(super) const fn steps_between_requests<S: Dot>() -> usize {
+    if S::MANY_REGISTERS { UNIT } else { LOOP }
+}
+
 /// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
 /// On the way `ask(u, of)` is called for each `u < of`, to ask for weights that come.
 #[inline(always)]
@@ -19,40 +28,54 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[S::Weights]; NV],
-    ask: impl FnMut(usize, usize),
-    acc: [[S::I32; NV]; MR],
-) -> [[S::I32; NV]; MR] {
-    match S::UNROLL {
-        1 => unrolled::<S, MR, NV, 1>(s, x, w, ask, acc),
-        _ => unrolled::<S, MR, NV, 4>(s, x, w, ask, acc),
-    }
-}
-
-/// [`tile`], with UNIT steps between two requests.
-#[inline(always)]
-fn unrolled<S: Dot, const MR: usize, const NV: usize, const UNIT: usize>(
-    s: S,
-    x: [&[S::Quad]; MR],
-    w: [&[S::Weights]; NV],
     mut ask: impl FnMut(usize, usize),
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
-    let units = x[0].len() / UNIT;
-    let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..units]), w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
-    for u in 0..units {
-        ask(u, units);
+    let steps = x[0].len() / UNIT * UNIT;
+    if !S::MANY_REGISTERS {
+        let (x, w) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]));
+        for (u, from) in (0..steps).step_by(LOOP).enumerate() {
+            ask(u, steps.div_ceil(LOOP));
+            for i in from..steps.min(from + LOOP) {
+                step(s, x, w, i, &mut acc);
+            }
+        }
+        return acc;
+    }
+    let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..steps / UNIT]), w.map(|w| &w.as_chunks::<UNIT>().0[..steps / UNIT]));
+    for u in 0..steps / UNIT {
+        ask(u, steps / UNIT);
         for i in 0..UNIT {
-            let mut weights = [s.load_weights(&w[0][u][i]); NV];
-            for v in 1..NV {
-                weights[v] = s.load_weights(&w[v][u][i]);
-            }
-            let mut quads = [&x[0][u][i]; MR];
-            for m in 1..MR {
-                quads[m] = &x[m][u][i];
-            }
-            s.dots(quads, weights, &mut acc);
+            step(s, nth(x, u), nth(w, u), i, &mut acc);
         }
     }
     acc
+}
+
+/// The products of step `i`.
+#[inline(always)]
+fn step<S: Dot, X: AsRef<[S::Quad]> + ?Sized, W: AsRef<[S::Weights]> + ?Sized, const MR: usize, const NV: usize>(
+    s: S,
+    x: [&X; MR],
+    w: [&W; NV],
+    i: usize,
+    acc: &mut [[S::I32; NV]; MR],
+) {
+    let w = nth(w, i);
+    let mut weights = [s.load_weights(w[0]); NV];
+    for v in 1..NV {
+        weights[v] = s.load_weights(w[v]);
+    }
+    s.dots(nth(x, i), weights, acc);
+}
+
+/// What each row has there.
+#[inline(always)]
+pub(super) fn nth<T, X: AsRef<[T]> + ?Sized, const MR: usize>(x: [&X; MR], q: usize) -> [&T; MR] {
+    let mut quads = [&x[0].as_ref()[q]; MR];
+    for m in 1..MR {
+        quads[m] = &x[m].as_ref()[q];
+    }
+    quads
 }

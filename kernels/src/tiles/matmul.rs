@@ -59,6 +59,9 @@ const AREA: usize = 64;
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
 pub(super) const PARKED: usize = 512;
 
+/// Panels whose sums go out together.
+const GROUP: usize = 4;
+
 /// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
 const FIRST_CACHE: usize = 48 << 10;
 
@@ -129,7 +132,7 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
-        if (1..=most_rows(NV, weights.k())).contains(&x.rows()) {
+        if (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
             // As many panels at once as there is room for the sums of: a multiple of all widths.
             let most = PARKED / x.rows().max(6) / 12 * 12;
             for first in panels.clone().step_by(most) {
@@ -137,12 +140,8 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
             }
             return;
         }
-        for panels in widths::<NV>(panels) {
-            match panels.len() {
-                1 => sweep.panels::<S, MR, 1, KC>(s, panels.start, sink),
-                2 => sweep.panels::<S, MR, 2, KC>(s, panels.start, sink),
-                _ => sweep.panels::<S, MR, NV, KC>(s, panels.start, sink),
-            }
+        for first in panels.clone().step_by(GROUP) {
+            sweep.group::<S, MR, NV, KC>(s, first..panels.end.min(first + GROUP), sink);
         }
     }
 }
@@ -170,20 +169,28 @@ pub(super) struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// All rows over NV panels, in equal blocks.
+    /// All rows, in equal blocks, over some panels, NV at a time.
     #[inline(always)]
-    fn panels<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, panel: usize, sink: Sink<'_>) {
+    fn group<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, group: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
-        let groups = rows.div_ceil(MR);
-        let blocks = groups.div_ceil(PARKED / (MR * NV));
+        let fours = rows.div_ceil(MR);
+        let blocks = fours.div_ceil(PARKED / (MR * group.len()));
         for block in 0..blocks {
-            let range = groups * block / blocks..groups * (block + 1) / blocks;
-            // The weights behind these panels are asked for by the last block, also behind the range: they are what is taken next,
-            // here or by the next task. The other blocks come back to the same.
-            let after = if block + 1 == blocks && panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
-            self.block::<S, MR, NV, KC>(s, panel, after, range.clone());
+            let range = fours * block / blocks..fours * (block + 1) / blocks;
+            // The weights behind the group are asked for by the last block, also behind the range: they are what is taken next, here or
+            // by the next task. The other blocks come back to the first.
+            let back = if block + 1 == blocks { group.end } else { group.start };
+            for panels in widths::<NV>(group.clone()) {
+                let after = if panels.end < group.end { panels.end } else { back };
+                match panels.len() {
+                    1 => self.block::<S, MR, 1, KC>(s, panels.start, after, &group, range.clone()),
+                    2 => self.block::<S, MR, 2, KC>(s, panels.start, after, &group, range.clone()),
+                    _ => self.block::<S, MR, NV, KC>(s, panels.start, after, &group, range.clone()),
+                }
+            }
             let (first, end) = (range.start * MR, rows.min(range.end * MR));
-            sink(Finished { rows: first..end, panels: panel..panel + NV, sums: &self.parked[..(end - first) * NV] });
+            let sums = &self.parked[..(end - first) * group.len()];
+            sink(Finished { rows: first..end, panels: group.clone(), sums });
         }
     }
 
@@ -197,13 +204,14 @@ impl Sweep<'_> {
         start
     }
 
-    /// Some groups of MR rows over NV panels, [row][NV] into `parked`; afterwards come the panels from `after` on.
+    /// Some groups of MR rows over NV panels of a group, `[row][panel]` into `parked`; afterwards come the panels from `after` on.
     #[inline(never)]
     fn block<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
         &mut self,
         s: S,
         panel: usize,
         after: usize,
+        group: &Range<usize>,
         groups: Range<usize>,
     ) {
         s.vectorize(
@@ -216,8 +224,9 @@ impl Sweep<'_> {
                 let mut next: [&[[i8; 64]]; NV] = [&[]; NV];
                 for v in 0..NV {
                     w[v] = self.weights.panel(panel + v);
-                    next[v] = self.weights.panel(after + v);
-                    s.prefetch(self.weights.sums_line(after + v));
+                    let after = if after + v < self.weights.len() { after + v } else { panel + v };
+                    next[v] = self.weights.panel(after);
+                    s.prefetch(self.weights.sums_line(after));
                 }
                 let steps = w[0].len();
                 for from in (0..steps).step_by(KC / 4) {
@@ -236,7 +245,7 @@ impl Sweep<'_> {
                         s,
                         weights,
                         start,
-                        self.parked,
+                        Waiting { sums: &mut self.parked[panel - group.start..], pitch: group.len() },
                         #[inline(always)]
                         |i, u, units| {
                             let lines = length * i / count..length * (i + 1) / count;
@@ -267,15 +276,15 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Adds the slice's products and `start` to the sums `parked[row][NV]`, which count as 0 before the first step. `ask(i, u, of)` is
-    /// called in group `i` for each `u < of`.
+    /// Adds the slice's products and `start` to the sums that wait, which count as 0 before the first step. `ask(i, u, of)` is called in
+    /// group `i` for each `u < of`.
     #[inline(always)]
     pub fn run<S: Dot, const MR: usize, const NV: usize>(
         &self,
         s: S,
         weights: [&[S::Weights]; NV],
         start: [S::I32; NV],
-        parked: &mut [[i32; 16]],
+        mut waiting: Waiting<'_>,
         mut ask: impl FnMut(usize, usize, usize),
     ) {
         for (i, group) in self.groups.clone().enumerate() {
@@ -284,8 +293,8 @@ impl Pass<'_> {
                 // Behind the last row it is repeated, and not kept.
                 x[m] = &self.x.row::<S::Quad>((group * MR + m).min(self.x.rows() - 1))[self.steps.clone()];
             }
-            let mut parked = Waiting { sums: &mut parked[i * MR * NV..], pitch: NV };
-            let acc = parked.resume::<S, MR, NV>(s, start, self.steps.start);
+            let mut waiting = waiting.from(i * MR);
+            let acc = waiting.resume::<S, MR, NV>(s, start, self.steps.start);
             let acc = tile(
                 s,
                 x,
@@ -294,7 +303,7 @@ impl Pass<'_> {
                 |u, units| ask(i, u, units),
                 acc,
             );
-            parked.park(s, acc);
+            waiting.park(s, acc);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
+use super::int8::nth;
 use super::matmul::{Finished, Sink, Waiting};
 use super::rows::PackedRows;
 use super::weight_rows::WeightRows;
@@ -200,16 +201,6 @@ fn add_block<S: Dot, const MR: usize>(
         sums.add(s, nth(x, q), [halves(a), halves(b), halves(c), halves(d)]);
     }
     sums.park(s, waiting);
-}
-
-/// What each row has there.
-#[inline(always)]
-fn nth<T, X: AsRef<[T]> + ?Sized, const MR: usize>(x: [&X; MR], q: usize) -> [&T; MR] {
-    let mut quads = [&x[0].as_ref()[q]; MR];
-    for m in 1..MR {
-        quads[m] = &x[m].as_ref()[q];
-    }
-    quads
 }
 
 #[inline(always)]

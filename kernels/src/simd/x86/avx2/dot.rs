@@ -11,7 +11,7 @@ impl Dot for Avx2 {
     type W = [I; 2];
     type Quad = [i16; 4];
     type Weights = [i16; 64];
-    const UNROLL: usize = 1;
+    const MANY_REGISTERS: bool = false;
     type Unit = core::convert::Infallible;
 
     #[inline(always)]
@@ -60,7 +60,9 @@ impl Dot for Avx2 {
     }
     #[inline(always)]
     fn dots<const MR: usize, const NV: usize>(self, x: [&[i16; 4]; MR], w: [[I; 2]; NV], acc: &mut [[I; NV]; MR]) {
-        for part in 0..2 {
+        // The odd bytes are widened a shift sooner. Added last, they would be added together with the even ones first, whose products
+        // would all wait meanwhile.
+        for part in [1, 0] {
             for m in 0..MR {
                 let x = hw!(_mm256_set1_epi32(pair(x[m], part)));
                 for v in 0..NV {
