@@ -1,5 +1,5 @@
-//! A few rows times packed int8 weights: their sums fit the registers for all of K, so each panel is read as it lies, once or, by two
-//! parts of the rows, twice. Panels follow one another without a pause.
+//! A few rows times packed int8 weights: their sums fit the registers for all of K, so each panel is read as it lies, once, or once for
+//! each of some parts of the rows. Panels follow one another without a pause.
 
 use super::gemv::gemv;
 use super::matmul::{Finished, Sink, Sweep, widths};
@@ -50,7 +50,7 @@ const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> Option<usize> {
     }
 }
 
-/// The products of MR rows and NV panels. `next` are the panels that come, of which each of two parts asks for half; where the first
+/// The products of MR rows and NV panels. `next` are the panels that come, of which each part asks for its share; where the first
 /// cache is small, requests are FAR.
 #[inline(always)]
 fn sums<S: Dot, const MR: usize, const NV: usize, const PARTS: usize, const FAR: bool>(

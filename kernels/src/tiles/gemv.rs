@@ -2,7 +2,8 @@
 //!
 //! Each line of weights is read once, for all rows, straight from where it lies; each panel is a stream, as hardware prefetchers
 //! like them. Two quads a step go into accumulators of their own where the rows and panels alone are too few chains to hide the
-//! latency of the dot instruction.
+//! latency of the dot instruction, and registers are many: where they are few, a product is two instructions, of which only the
+//! addition waits for the step before.
 
 use super::int8::nth;
 use crate::simd::Dot;
@@ -17,26 +18,26 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     x: [&[S::Quad]; MR],
     w: [&[[i8; 64]]; NV],
     coming: [&[[i8; 64]]; ASKED],
-    acc: [[S::I32; NV]; MR],
+    mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
+    // Equal lengths, so that no index below is checked.
+    let steps = x[0].len();
     if !S::MANY_REGISTERS {
-        let mut acc = acc;
-        let steps = x[0].len();
         let (x, w, coming) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]), coming.map(|w| &w[..steps]));
         for i in 0..steps {
-            step::<S, MR, NV, ASKED, FAR>(s, nth(x, i), nth(w, i), i, coming, &mut acc);
+            step::<S, MR, NV, ASKED, FAR>(s, nth(x, i), nth(w, i), coming.map(|w| &w[i]), &mut acc);
         }
         return acc;
     }
     let odd = if MR * NV < CHAINS { 1 } else { 0 };
     let mut acc = [acc, [[s.splat_i32(0); NV]; MR]];
-    // Equal lengths, so that no index below is checked.
-    let pairs = x[0].len() / 2;
-    let (rows, panels) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
+    let pairs = steps / 2;
+    let (x, w) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
     let coming = coming.map(|w| &w.as_chunks::<2>().0[..pairs]);
     for i in 0..pairs {
         for half in 0..2 {
-            step::<S, MR, NV, ASKED, FAR>(s, nth(nth(rows, i), half), nth(nth(panels, i), half), half, coming.map(|w| &w[i][..]), &mut acc[odd * half]);
+            let (x, w, coming) = (nth(nth(x, i), half), nth(nth(w, i), half), coming.map(|w| &w[i][half]));
+            step::<S, MR, NV, ASKED, FAR>(s, x, w, coming, &mut acc[odd * half]);
         }
     }
     for m in 0..MR {
@@ -47,19 +48,19 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     acc[0]
 }
 
+/// The products of a step.
 #[inline(always)]
 fn step<S: Dot, const MR: usize, const NV: usize, const ASKED: usize, const FAR: bool>(
     s: S,
     x: [&S::Quad; MR],
     w: [&[i8; 64]; NV],
-    i: usize,
-    coming: [&[[i8; 64]]; ASKED],
+    coming: [&[i8; 64]; ASKED],
     acc: &mut [[S::I32; NV]; MR],
 ) {
     for v in 0..ASKED {
         match FAR {
-            true => s.prefetch_far(&coming[v][i]),
-            false => s.prefetch(&coming[v][i]),
+            true => s.prefetch_far(coming[v]),
+            false => s.prefetch(coming[v]),
         }
     }
     let mut weights = [s.weights(w[0]); NV];

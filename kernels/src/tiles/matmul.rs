@@ -321,6 +321,12 @@ impl Waiting<'_> {
         Waiting { sums: &mut self.sums[row * self.pitch..], pitch: self.pitch }
     }
 
+    /// Those of each row from a panel on.
+    #[inline(always)]
+    pub fn behind(&mut self, panels: usize) -> Waiting<'_> {
+        Waiting { sums: &mut self.sums[panels..], pitch: self.pitch }
+    }
+
     /// The accumulators of MR rows by NV panels before a step of K: `start`, and what waits unless the step is the first.
     #[inline(always)]
     pub fn resume<S: Dot, const MR: usize, const NV: usize>(&self, s: S, start: [S::I32; NV], step: usize) -> [[S::I32; NV]; MR] {

@@ -23,6 +23,14 @@ pub(super) const QUADS: usize = 4;
 const WIDTH: usize = 4;
 const COLUMNS: usize = 16 * WIDTH;
 
+/// Where registers are few, their halves one after the other.
+const HALF: usize = WIDTH / 2;
+
+/// Where registers are few, steps are long, and a processor sees too few loads ahead: groups of columns from those of a step to those
+/// that it asks for, and bytes of a stripe.
+const AHEAD: usize = 8;
+const STRIPE_AHEAD: usize = 10 << 10;
+
 /// Accumulators of 16 lanes that wait.
 const WAITING: usize = 4096;
 
@@ -100,17 +108,22 @@ impl Straight<'_> {
             let whole = |j: usize| row(j)[strip.first..][..strip.whole * COLUMNS].as_chunks::<COLUMNS>().0.iter();
             let four = |q: usize| whole(4 * q).zip(whole(4 * q + 1)).zip(whole(4 * q + 2).zip(whole(4 * q + 3)));
             for (group, w) in four(0).zip(four(1)).zip(four(2).zip(four(3))).enumerate() {
-                add_block(s, x, block, w, strip.group(group));
+                // Behind the last columns come the first of the next block.
+                let ahead = match group + AHEAD < strip.whole {
+                    true => COLUMNS * AHEAD,
+                    false => pitch.wrapping_mul(4 * QUADS).wrapping_sub(COLUMNS * strip.whole).wrapping_add(COLUMNS * AHEAD),
+                };
+                add_block(s, x, block, w, ahead, strip.group(group));
             }
             if let Some(first) = strip.rest {
                 let end = |j: usize| row(j)[first..].first_chunk().expect("as many columns");
                 let four = |q: usize| ((end(4 * q), end(4 * q + 1)), (end(4 * q + 2), end(4 * q + 3)));
-                add_block(s, x, block, ((four(0), four(1)), (four(2), four(3))), strip.group(strip.whole));
+                add_block(s, x, block, ((four(0), four(1)), (four(2), four(3))), 0, strip.group(strip.whole));
             }
         }
     }
 
-    /// Of stripes two at a time.
+    /// Of stripes two at a time, or one.
     #[inline(always)]
     fn stripes<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
         let WeightRows { data, stripe, k, .. } = self.weights;
@@ -118,23 +131,43 @@ impl Straight<'_> {
         let whole = (strip.first..).step_by(COLUMNS).take(strip.whole);
         for (group, column) in whole.chain(strip.rest).enumerate() {
             let at = column / 32 * stripe;
-            let (left, left_rest) = rows(at).as_chunks::<4>();
-            let (right, right_rest) = rows(at + stripe).as_chunks::<4>();
-            let mut sums = Sums::resume(s, &mut strip.group(group), 0);
-            let whole = x.map(|x| &x[..left.len()]);
-            for (q, ([a, b, c, d], [e, f, g, h])) in left.iter().zip(right).enumerate() {
-                sums.add(s, nth(whole, q), [[a, e], [b, f], [c, g], [d, h]]);
+            let (left, right) = (rows(at), rows(at + stripe));
+            if S::MANY_REGISTERS {
+                add_stripes::<S, MR, WIDTH>(s, x, [left, right], strip.group(group));
+            } else {
+                add_stripes::<S, MR, HALF>(s, x, [left; 2], strip.group(group));
+                add_stripes::<S, MR, HALF>(s, x, [right; 2], strip.group(group).behind(HALF));
             }
-            if let (Some(left), Some(right)) = (left_rest.last(), right_rest.last()) {
-                let mut rows = [[left, right]; 4];
-                for (row, parts) in rows.iter_mut().zip(left_rest.iter().zip(right_rest)) {
-                    *row = parts.into();
-                }
-                sums.add(s, nth(x, k / 4), rows);
-            }
-            sums.park(s, strip.group(group));
         }
     }
+}
+
+/// The sums of two stripes, or of one, given twice, if NV is [`HALF`].
+#[inline(always)]
+fn add_stripes<S: Dot, const MR: usize, const NV: usize>(
+    s: S,
+    x: [&[S::Quad]; MR],
+    stripes: [&[[i8; 32]]; 2],
+    mut to: Waiting<'_>,
+) {
+    let [(left, left_rest), (right, right_rest)] = stripes.map(|rows| rows.as_chunks::<4>());
+    let mut sums = Sums::<S, MR, NV>::resume(s, &mut to, 0);
+    let whole = x.map(|x| &x[..left.len()]);
+    for (q, ([a, b, c, d], [e, f, g, h])) in left.iter().zip(right).enumerate() {
+        if !S::MANY_REGISTERS {
+            s.prefetch_behind(&a[0], STRIPE_AHEAD);
+            s.prefetch_behind(&c[0], STRIPE_AHEAD);
+        }
+        sums.add(s, nth(whole, q), [[a, e], [b, f], [c, g], [d, h]]);
+    }
+    if let (Some(last), Some(last2)) = (left_rest.last(), right_rest.last()) {
+        let mut rows = [[last, last2]; 4];
+        for (row, parts) in rows.iter_mut().zip(left_rest.iter().zip(right_rest)) {
+            *row = parts.into();
+        }
+        sums.add(s, nth(x, left.len()), rows);
+    }
+    sums.park(s, to);
 }
 
 /// Columns in groups of [`COLUMNS`] from `first` on. If the last are fewer, they are a group with some that come before them.
@@ -187,17 +220,23 @@ impl<'a> Strip<'a> {
 /// Neighbouring columns of four rows.
 type Four<'a> = ((&'a [i8; COLUMNS], &'a [i8; COLUMNS]), (&'a [i8; COLUMNS], &'a [i8; COLUMNS]));
 
-/// Adds the products of a block of [`QUADS`] to sums, which count as 0 before the first.
+/// Adds the products of a block of [`QUADS`] to sums, which count as 0 before the first. What comes is so many bytes ahead.
 #[inline(always)]
 fn add_block<S: Dot, const MR: usize>(
     s: S,
     x: [&[S::Quad; QUADS]; MR],
     block: usize,
     ((a, b), (c, d)): ((Four<'_>, Four<'_>), (Four<'_>, Four<'_>)),
+    ahead: usize,
     mut waiting: Waiting<'_>,
 ) {
-    let mut sums = Sums::<S, MR>::resume(s, &mut waiting, block);
+    let mut sums = Sums::<S, MR, WIDTH>::resume(s, &mut waiting, block);
     for (q, ((a, b), (c, d))) in [a, b, c, d].into_iter().enumerate() {
+        if !S::MANY_REGISTERS {
+            for row in [a, b, c, d] {
+                s.prefetch_behind(&row[0], ahead);
+            }
+        }
         sums.add(s, nth(x, q), [halves(a), halves(b), halves(c), halves(d)]);
     }
     sums.park(s, waiting);
@@ -209,16 +248,16 @@ fn halves(row: &[i8; COLUMNS]) -> [&[i8; 32]; 2] {
     [&halves[0], &halves[1]]
 }
 
-/// Sums of MR rows, and of the weights where the token needs those.
-struct Sums<S: Dot, const MR: usize> {
-    rows: [[S::I32; WIDTH]; MR],
-    weights: [[S::I32; WIDTH]; 1],
+/// Sums of MR rows and NV panels, and of the weights where the token needs those.
+struct Sums<S: Dot, const MR: usize, const NV: usize> {
+    rows: [[S::I32; NV]; MR],
+    weights: [[S::I32; NV]; 1],
 }
 
-impl<S: Dot, const MR: usize> Sums<S, MR> {
+impl<S: Dot, const MR: usize, const NV: usize> Sums<S, MR, NV> {
     #[inline(always)]
     fn resume(s: S, from: &mut Waiting<'_>, step: usize) -> Self {
-        let zero = [s.splat_i32(0); WIDTH];
+        let zero = [s.splat_i32(0); NV];
         let rows = from.resume(s, zero, step);
         Sums { rows, weights: if S::OFFSET { from.from(MR).resume(s, zero, step) } else { [zero] } }
     }
@@ -234,17 +273,39 @@ impl<S: Dot, const MR: usize> Sums<S, MR> {
     /// Adds the products of a quad.
     #[inline(always)]
     fn add(&mut self, s: S, x: [&S::Quad; MR], rows: [[&[i8; 32]; 2]; 4]) {
+        if S::MANY_REGISTERS || NV == HALF {
+            return self.add_panels::<NV>(s, x, rows, 0);
+        }
+        // Both halves of what is packed are the same, and one is not used.
+        self.add_panels::<HALF>(s, x, rows.map(|[left, _]| [left; 2]), 0);
+        self.add_panels::<HALF>(s, x, rows.map(|[_, right]| [right; 2]), HALF);
+    }
+
+    /// Of SOME panels, from the `first` sums on.
+    #[inline(always)]
+    fn add_panels<const SOME: usize>(&mut self, s: S, x: [&S::Quad; MR], rows: [[&[i8; 32]; 2]; 4], first: usize) {
         let mut packed = [[0; 64]; WIDTH];
         s.interleave(rows, packed.each_mut());
-        let mut weights = [s.weights(&packed[0]); WIDTH];
-        for v in 1..WIDTH {
+        let mut weights = [s.weights(&packed[0]); SOME];
+        for v in 1..SOME {
             weights[v] = s.weights(&packed[v]);
         }
-        s.dots(x, weights, &mut self.rows);
+        let mut acc = [[s.splat_i32(0); SOME]; MR];
+        for m in 0..MR {
+            for v in 0..SOME {
+                acc[m][v] = self.rows[m][first + v];
+            }
+        }
+        s.dots(x, weights, &mut acc);
+        for m in 0..MR {
+            for v in 0..SOME {
+                self.rows[m][first + v] = acc[m][v];
+            }
+        }
         if S::OFFSET {
             let one = ones(s);
-            for v in 0..WIDTH {
-                self.weights[0][v] = s.dot(self.weights[0][v], one, weights[v]);
+            for v in 0..SOME {
+                self.weights[0][first + v] = s.dot(self.weights[0][first + v], one, weights[v]);
             }
         }
     }

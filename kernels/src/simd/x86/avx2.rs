@@ -133,20 +133,25 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
-        for (part, to) in to.into_iter().enumerate() {
+        let [to0, to1, to2, to3] = to;
+        for (half, to) in [[to0, to1], [to2, to3]].into_iter().enumerate() {
             hw!({
-                let mut all = [_mm_setzero_si128(); 4];
+                let mut all = [_mm256_setzero_si256(); 4];
                 for i in 0..4 {
-                    all[i] = _mm_loadu_si128(rows[i][part / 2].as_ptr().cast::<__m128i>().add(part % 2));
+                    all[i] = _mm256_loadu_si256(rows[i][half].as_ptr().cast());
                 }
                 let [a, b, c, d] = all;
-                let (low, low2) = (_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
-                let (high, high2) = (_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d));
-                let to = to.as_mut_ptr().cast::<__m128i>();
-                _mm_storeu_si128(to, _mm_unpacklo_epi16(low, low2));
-                _mm_storeu_si128(to.add(1), _mm_unpackhi_epi16(low, low2));
-                _mm_storeu_si128(to.add(2), _mm_unpacklo_epi16(high, high2));
-                _mm_storeu_si128(to.add(3), _mm_unpackhi_epi16(high, high2));
+                let (low, low2) = (_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d));
+                let (high, high2) = (_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d));
+                // Columns 0 to 3 and 16 to 19, and so on.
+                let low = [_mm256_unpacklo_epi16(low, low2), _mm256_unpackhi_epi16(low, low2)];
+                let high = [_mm256_unpacklo_epi16(high, high2), _mm256_unpackhi_epi16(high, high2)];
+                for (i, pair) in [low, high].into_iter().enumerate() {
+                    let first = _mm256_permute2x128_si256::<0x20>(pair[0], pair[1]);
+                    let second = _mm256_permute2x128_si256::<0x31>(pair[0], pair[1]);
+                    _mm256_storeu_si256(to[0].as_mut_ptr().add(32 * i).cast(), first);
+                    _mm256_storeu_si256(to[1].as_mut_ptr().add(32 * i).cast(), second);
+                }
             })
         }
     }
@@ -435,5 +440,9 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn prefetch_far(self, line: &[i8; 64]) {
         hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
+    }
+    #[inline(always)]
+    fn prefetch_behind(self, at: &i8, bytes: usize) {
+        hw!(_mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(at).wrapping_add(bytes)))
     }
 }
