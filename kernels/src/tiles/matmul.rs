@@ -59,8 +59,8 @@ const AREA: usize = 64;
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
 pub(super) const PARKED: usize = 512;
 
-/// Panels whose sums go out together.
-const GROUP: usize = 4;
+/// Panels whose sums go out together, of many rows: the longer the runs in which they are written, the fewer pages are looked up.
+pub(super) const GROUP: usize = 4;
 
 /// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
 const FIRST_CACHE: usize = 48 << 10;

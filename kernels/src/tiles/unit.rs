@@ -3,7 +3,7 @@
 //! The first block of a pair brings its weights into the second cache and the others find them there; meanwhile each asks for its
 //! share of the next pair, so that reading goes on while they compute.
 
-use super::matmul::{Finished, MATMUL_WORDS, Matmul};
+use super::matmul::{Finished, GROUP, MATMUL_WORDS, Matmul};
 use crate::simd::{TileUnit, Tiles};
 use core::ops::Range;
 
@@ -13,8 +13,7 @@ pub(super) const UNIT_ROWS: usize = 32;
 /// Rows whose sums go out together, at most.
 const MOST_ROWS: usize = 256;
 
-/// Panels of a group of many rows, and of a single block of rows: the fewer the rows, the longer the runs in which their sums go out.
-pub(super) const GROUP: usize = 4;
+/// Panels of a group of a single block of rows: the fewer the rows, the longer the runs in which their sums go out.
 const LONG_GROUP: usize = 16;
 
 /// Accumulators of 16 lanes that a group of panels and the rows that go with it have at most.
