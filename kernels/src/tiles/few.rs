@@ -16,12 +16,23 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
     }
 }
 
-/// So many rows read them so in parts, all but the first from the second cache.
+/// So many rows read them so in parts, all but the first from the second cache. Where registers are few, this is faster than tiles whose
+/// weights are widened once: there widening goes on beside the products, in units that these leave idle.
 const fn in_parts<S: Dot>(nv: usize) -> usize {
     match nv {
         4 => 12,
         _ if S::MANY_REGISTERS => 0,
-        _ => 15,
+        _ => 128,
+    }
+}
+
+/// How many parts so many rows have: where registers are few, parts of four waste the least time, those of five fewer rows now and then.
+fn parts<S: Dot>(rows: usize, nv: usize) -> usize {
+    let (fours, fives) = (rows.div_ceil(4), rows.div_ceil(5));
+    match S::MANY_REGISTERS {
+        true => rows.div_ceil(at_once::<S>(nv)),
+        false if 5 * fives < 4 * fours => fives,
+        false => fours,
     }
 }
 
@@ -53,20 +64,20 @@ const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> Option<usize> {
 /// The products of MR rows and NV panels. `next` are the panels that come, of which each part asks for its share; where the first
 /// cache is small, requests are FAR.
 #[inline(always)]
-fn sums<S: Dot, const MR: usize, const NV: usize, const PARTS: usize, const FAR: bool>(
+fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FAR: bool>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[[i8; 64]]; NV],
     next: [&[[i8; 64]]; NV],
-    part: usize,
+    (part, parts): (usize, usize),
 ) -> [[S::I32; NV]; MR] {
     let mut acc = [[s.splat_i32(0); NV]; MR];
-    if PARTS > 1 && NV == 4 {
+    if IN_PARTS && NV == 4 {
         return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
     }
     let end = w[0].len();
-    if PARTS > 1 && !S::MANY_REGISTERS {
-        let share = end / PARTS;
+    if IN_PARTS && !S::MANY_REGISTERS {
+        let share = end / parts;
         let coming = next.map(|w| &w[share * part..][..share]);
         acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[..share]), w.map(|w| &w[..share]), coming, acc);
         return gemv::<S, MR, NV, 0, FAR>(s, x.map(|x| &x[share..]), w.map(|w| &w[share..]), [], acc);
@@ -92,38 +103,43 @@ impl Sweep<'_> {
     #[inline(always)]
     pub fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
-        let parts = rows.div_ceil(at_once::<S>(NV));
+        let parts = parts::<S>(rows, NV);
         match (parts, rows.div_ceil(parts)) {
-            (1, 1) => self.streams::<S, 1, NV, 1>(s, panels.clone()),
-            (1, 2) => self.streams::<S, 2, NV, 1>(s, panels.clone()),
-            (1, 3) => self.streams::<S, 3, NV, 1>(s, panels.clone()),
-            (1, 4) => self.streams::<S, 4, NV, 1>(s, panels.clone()),
-            (1, 5) => self.streams::<S, 5, NV, 1>(s, panels.clone()),
-            (1, 7) if NV == 4 => self.streams::<S, 7, 3, 1>(s, panels.clone()),
-            (1, 8) if NV == 4 => self.streams::<S, 8, 3, 1>(s, panels.clone()),
-            (1, _) if S::MANY_REGISTERS => self.streams::<S, 6, NV, 1>(s, panels.clone()),
-            (2, 3) if !S::MANY_REGISTERS => self.streams::<S, 3, NV, 2>(s, panels.clone()),
-            (2, 4) if !S::MANY_REGISTERS => self.streams::<S, 4, NV, 2>(s, panels.clone()),
-            (2, 5) => self.streams::<S, 5, NV, 2>(s, panels.clone()),
-            (_, 4) if !S::MANY_REGISTERS => self.streams::<S, 4, NV, 3>(s, panels.clone()),
-            _ if !S::MANY_REGISTERS => self.streams::<S, 5, NV, 3>(s, panels.clone()),
-            _ => self.streams::<S, 6, NV, 2>(s, panels.clone()),
+            (1, 1) => self.streams::<S, 1, NV, false>(s, panels.clone(), parts),
+            (1, 2) => self.streams::<S, 2, NV, false>(s, panels.clone(), parts),
+            (1, 3) => self.streams::<S, 3, NV, false>(s, panels.clone(), parts),
+            (1, 4) => self.streams::<S, 4, NV, false>(s, panels.clone(), parts),
+            (1, 5) => self.streams::<S, 5, NV, false>(s, panels.clone(), parts),
+            (1, 7) if NV == 4 => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
+            (1, 8) if NV == 4 => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
+            (1, _) if S::MANY_REGISTERS => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
+            (_, 3) if !S::MANY_REGISTERS => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
+            (_, 4) if !S::MANY_REGISTERS => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
+            _ if !S::MANY_REGISTERS => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
+            (2, 5) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
+            _ => self.streams::<S, 6, NV, true>(s, panels.clone(), parts),
         }
         sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });
     }
 
-    /// All rows, in PARTS equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
+    /// All rows, in equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
     #[inline(never)]
-    fn streams<S: Dot, const MR: usize, const NV: usize, const PARTS: usize>(&mut self, s: S, panels: Range<usize>) {
+    fn streams<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool>(
+        &mut self,
+        s: S,
+        panels: Range<usize>,
+        parts: usize,
+    ) {
+        let parts = if IN_PARTS { parts } else { 1 };
         s.vectorize(
             #[inline(always)]
             || {
                 for some in widths::<NV>(panels.clone()) {
-                    for part in 0..PARTS {
+                    for part in 0..parts {
                         match some.len() {
-                            1 => self.stream::<S, MR, 1, PARTS>(s, some.start, &panels, part),
-                            2 => self.stream::<S, MR, 2, PARTS>(s, some.start, &panels, part),
-                            _ => self.stream::<S, MR, NV, PARTS>(s, some.start, &panels, part),
+                            1 => self.stream::<S, MR, 1, IN_PARTS>(s, some.start, &panels, (part, parts)),
+                            2 => self.stream::<S, MR, 2, IN_PARTS>(s, some.start, &panels, (part, parts)),
+                            _ => self.stream::<S, MR, NV, IN_PARTS>(s, some.start, &panels, (part, parts)),
                         }
                     }
                 }
@@ -133,14 +149,14 @@ impl Sweep<'_> {
 
     /// One of the parts of the rows, at most MR of them, over NV of the panels, from `panel` on.
     #[inline(always)]
-    fn stream<S: Dot, const MR: usize, const NV: usize, const PARTS: usize>(
+    fn stream<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool>(
         &mut self,
         s: S,
         panel: usize,
         panels: &Range<usize>,
-        part: usize,
+        (part, parts): (usize, usize),
     ) {
-        let (first, end) = (self.x.rows() * part / PARTS, self.x.rows() * (part + 1) / PARTS);
+        let (first, end) = (self.x.rows() * part / parts, self.x.rows() * (part + 1) / parts);
         // Behind the last row it is repeated.
         let row = |m: usize| (first + m).min(end - 1);
         let mut x: [&[S::Quad]; MR] = [&[]; MR];
@@ -154,8 +170,8 @@ impl Sweep<'_> {
             s.prefetch(self.weights.sums_line(panel + v));
         }
         let acc = match has_small_first_cache() {
-            true => sums::<S, MR, NV, PARTS, true>(s, x, w, next, part),
-            false => sums::<S, MR, NV, PARTS, false>(s, x, w, next, part),
+            true => sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts)),
+            false => sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts)),
         };
         let start = self.start::<S, NV>(s, panel);
         for m in 0..MR {

@@ -133,8 +133,9 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
         if (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
-            // As many panels at once as there is room for the sums of: a multiple of all widths.
-            let most = PARKED / x.rows().max(6) / 12 * 12;
+            // As many panels at once as there is room for the sums of, if they are more a multiple of all widths.
+            let room = PARKED / x.rows().max(6);
+            let most = if room < 12 { room } else { room / 12 * 12 };
             for first in panels.clone().step_by(most) {
                 sweep.few::<S, NV>(s, first..panels.end.min(first + most), sink);
             }
