@@ -27,13 +27,17 @@ const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
 const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
 
+/// Of more rows stripes are packed whole on AVX2, which meets whole panels without widening them once.
+const WHOLE_ROWS: usize = 32;
+
 /// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands.
 fn banded_strip(rows: usize) -> usize {
     (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
 }
 
 /// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of stripes or of whole rows: what a task should have.
-/// `None` where whole panels should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows.
+/// `None` where whole panels should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and for
+/// stripes on AVX2.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
@@ -47,6 +51,7 @@ pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
     let panels = match isa {
         _ if rows <= FEW_ROWS => straight_strip(rows),
         Isa::Avx512Amx if stripes || rows > SLAB_ROWS => return None,
+        Isa::Avx2 if stripes && rows > WHOLE_ROWS => return None,
         Isa::Avx512Amx => slab_strip(rows),
         isa if suit_bands(isa, rows) => banded_strip(rows),
         _ => STRIP,
