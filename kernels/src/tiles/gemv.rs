@@ -5,7 +5,7 @@
 //! latency of the dot instruction, and registers are many: where they are few, a product is two instructions, of which only the
 //! addition waits for the step before.
 
-use super::int8::nth;
+use super::int8::each;
 use crate::simd::Dot;
 
 /// Accumulators that are chains enough.
@@ -21,23 +21,28 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
-    let steps = x[0].len();
     if !S::MANY_REGISTERS {
+        let steps = x[0].len();
         let (x, w, coming) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]), coming.map(|w| &w[..steps]));
         for i in 0..steps {
-            step::<S, MR, NV, ASKED, FAR>(s, nth(x, i), nth(w, i), coming.map(|w| &w[i]), &mut acc);
+            for v in 0..ASKED {
+                ask::<S, FAR>(s, &coming[v][i]);
+            }
+            step(s, each(|m| &x[m][i]), each(|v| &w[v][i]), &mut acc);
         }
         return acc;
     }
     let odd = if MR * NV < CHAINS { 1 } else { 0 };
     let mut acc = [acc, [[s.splat_i32(0); NV]; MR]];
-    let pairs = steps / 2;
+    let pairs = x[0].len() / 2;
     let (x, w) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
     let coming = coming.map(|w| &w.as_chunks::<2>().0[..pairs]);
     for i in 0..pairs {
         for half in 0..2 {
-            let (x, w, coming) = (nth(nth(x, i), half), nth(nth(w, i), half), coming.map(|w| &w[i][half]));
-            step::<S, MR, NV, ASKED, FAR>(s, x, w, coming, &mut acc[odd * half]);
+            for v in 0..ASKED {
+                ask::<S, FAR>(s, &coming[v][i][half]);
+            }
+            step(s, each(|m| &x[m][i][half]), each(|v| &w[v][i][half]), &mut acc[odd * half]);
         }
     }
     for m in 0..MR {
@@ -48,21 +53,18 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     acc[0]
 }
 
+/// Asks for a line.
+#[inline(always)]
+fn ask<S: Dot, const FAR: bool>(s: S, line: &[i8; 64]) {
+    match FAR {
+        true => s.prefetch_far(line),
+        false => s.prefetch(line),
+    }
+}
+
 /// The products of a step.
 #[inline(always)]
-fn step<S: Dot, const MR: usize, const NV: usize, const ASKED: usize, const FAR: bool>(
-    s: S,
-    x: [&S::Quad; MR],
-    w: [&[i8; 64]; NV],
-    coming: [&[i8; 64]; ASKED],
-    acc: &mut [[S::I32; NV]; MR],
-) {
-    for v in 0..ASKED {
-        match FAR {
-            true => s.prefetch_far(coming[v]),
-            false => s.prefetch(coming[v]),
-        }
-    }
+fn step<S: Dot, const MR: usize, const NV: usize>(s: S, x: [&S::Quad; MR], w: [&[i8; 64]; NV], acc: &mut [[S::I32; NV]; MR]) {
     let mut weights = [s.weights(w[0]); NV];
     for v in 1..NV {
         weights[v] = s.weights(w[v]);

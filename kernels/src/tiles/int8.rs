@@ -32,50 +32,44 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
-    let steps = x[0].len() / UNIT * UNIT;
     if !S::MANY_REGISTERS {
+        let steps = x[0].len();
         let (x, w) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]));
         for (u, from) in (0..steps).step_by(LOOP).enumerate() {
             ask(u, steps.div_ceil(LOOP));
             for i in from..steps.min(from + LOOP) {
-                step(s, x, w, i, &mut acc);
+                step(s, each(|m| &x[m][i]), each(|v| &w[v][i]), &mut acc);
             }
         }
         return acc;
     }
-    let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..steps / UNIT]), w.map(|w| &w.as_chunks::<UNIT>().0[..steps / UNIT]));
-    for u in 0..steps / UNIT {
-        ask(u, steps / UNIT);
+    let units = x[0].len() / UNIT;
+    let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..units]), w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
+    for u in 0..units {
+        ask(u, units);
         for i in 0..UNIT {
-            step(s, nth(x, u), nth(w, u), i, &mut acc);
+            step(s, each(|m| &x[m][u][i]), each(|v| &w[v][u][i]), &mut acc);
         }
     }
     acc
 }
 
-/// The products of step `i`.
+/// The products of a step.
 #[inline(always)]
-fn step<S: Dot, X: AsRef<[S::Quad]> + ?Sized, W: AsRef<[S::Weights]> + ?Sized, const MR: usize, const NV: usize>(
-    s: S,
-    x: [&X; MR],
-    w: [&W; NV],
-    i: usize,
-    acc: &mut [[S::I32; NV]; MR],
-) {
-    let w = nth(w, i);
+fn step<S: Dot, const MR: usize, const NV: usize>(s: S, x: [&S::Quad; MR], w: [&S::Weights; NV], acc: &mut [[S::I32; NV]; MR]) {
     let mut weights = [s.load_weights(w[0]); NV];
     for v in 1..NV {
         weights[v] = s.load_weights(w[v]);
     }
-    s.dots(nth(x, i), weights, acc);
+    s.dots(x, weights, acc);
 }
 
-/// What each row has there.
+/// One of each, of at least one.
 #[inline(always)]
-pub(super) fn nth<T, X: AsRef<[T]> + ?Sized, const MR: usize>(x: [&X; MR], q: usize) -> [&T; MR] {
-    let mut quads = [&x[0].as_ref()[q]; MR];
-    for m in 1..MR {
-        quads[m] = &x[m].as_ref()[q];
+pub(super) fn each<'a, T, const N: usize>(one: impl Fn(usize) -> &'a T) -> [&'a T; N] {
+    let mut all = [one(0); N];
+    for n in 1..N {
+        all[n] = one(n);
     }
-    quads
+    all
 }

@@ -5,7 +5,7 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
-use super::int8::nth;
+use super::int8::each;
 use super::matmul::{Finished, Sink, Waiting};
 use super::rows::PackedRows;
 use super::weight_rows::WeightRows;
@@ -102,7 +102,7 @@ impl Straight<'_> {
         let blocks = k.div_ceil(4 * QUADS);
         let x = x.map(|x| &x.as_chunks::<QUADS>().0[..blocks]);
         for block in 0..blocks {
-            let x = nth(x, block);
+            let x: [_; MR] = each(|m| &x[m][block]);
             // Behind the last row it is repeated: there activations are 0.
             let row = |j: usize| &data[(4 * QUADS * block + j).min(k - 1) * pitch..];
             let whole = |j: usize| row(j)[strip.first..][..strip.whole * COLUMNS].as_chunks::<COLUMNS>().0.iter();
@@ -158,14 +158,14 @@ fn add_stripes<S: Dot, const MR: usize, const NV: usize>(
             s.prefetch_behind(&a[0], STRIPE_AHEAD);
             s.prefetch_behind(&c[0], STRIPE_AHEAD);
         }
-        sums.add(s, nth(whole, q), [[a, e], [b, f], [c, g], [d, h]]);
+        sums.add(s, each(|m| &whole[m][q]), [[a, e], [b, f], [c, g], [d, h]]);
     }
     if let (Some(last), Some(last2)) = (left_rest.last(), right_rest.last()) {
         let mut rows = [[last, last2]; 4];
         for (row, parts) in rows.iter_mut().zip(left_rest.iter().zip(right_rest)) {
             *row = parts.into();
         }
-        sums.add(s, nth(x, left.len()), rows);
+        sums.add(s, each(|m| &x[m][left.len()]), rows);
     }
     sums.park(s, to);
 }
@@ -237,7 +237,7 @@ fn add_block<S: Dot, const MR: usize>(
                 s.prefetch_behind(&row[0], ahead);
             }
         }
-        sums.add(s, nth(x, q), [halves(a), halves(b), halves(c), halves(d)]);
+        sums.add(s, each(|m| &x[m][q]), [halves(a), halves(b), halves(c), halves(d)]);
     }
     sums.park(s, waiting);
 }
