@@ -277,8 +277,9 @@ impl<S: Dot, const MR: usize, const NV: usize> Sums<S, MR, NV> {
             return self.add_panels::<NV>(s, x, rows, 0);
         }
         // Both halves of what is packed are the same, and one is not used.
-        self.add_panels::<HALF>(s, x, rows.map(|[left, _]| [left; 2]), 0);
-        self.add_panels::<HALF>(s, x, rows.map(|[_, right]| [right; 2]), HALF);
+        let [[a, e], [b, f], [c, g], [d, h]] = rows;
+        self.add_panels::<HALF>(s, x, [[a; 2], [b; 2], [c; 2], [d; 2]], 0);
+        self.add_panels::<HALF>(s, x, [[e; 2], [f; 2], [g; 2], [h; 2]], HALF);
     }
 
     /// Of SOME panels, from the `first` sums on.
