@@ -41,7 +41,7 @@ fn packed<'a>(x: Tensor<'a, i8>, weight: &'a [i8], out: Product<'a, Host>) -> Qu
     QuantMatmul { weight_format: FORMAT_PACKED, ..QuantMatmul::new(x, weight, out) }
 }
 
-const SHAPES: [(usize, usize, usize); 16] = [
+const SHAPES: [(usize, usize, usize); 18] = [
     (1, 1, 1),
     (1, 64, 64),
     (1, 172, 64),
@@ -57,6 +57,8 @@ const SHAPES: [(usize, usize, usize); 16] = [
     (13, 31, 130),
     (49, 20, 40),
     (97, 36, 20),
+    (128, 24, 70),
+    (129, 36, 100),
     (2, 4100, 20),
 ];
 

@@ -36,8 +36,8 @@ fn banded_strip(rows: usize) -> usize {
 }
 
 /// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of stripes or of whole rows: what a task should have.
-/// `None` where whole panels should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and for
-/// stripes on AVX2.
+/// `None` where whole panels should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and on AVX2
+/// for stripes that meet many.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;

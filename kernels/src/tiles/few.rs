@@ -7,32 +7,37 @@ use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;
 
+/// Whether registers are so few that rows go in small parts, as many as it takes. This is faster than tiles whose weights are widened
+/// once: here widening goes on beside the products, in units that these leave idle.
+const fn in_small_parts<S: Dot>(nv: usize) -> bool {
+    !S::MANY_REGISTERS && nv < 4
+}
+
 /// So many rows read weights as they lie: what the registers have sums for, with so many panels.
 const fn at_once<S: Dot>(nv: usize) -> usize {
     match nv {
         4 => 8,
-        _ if S::MANY_REGISTERS => 6,
-        _ => 5,
+        _ if in_small_parts::<S>(nv) => 5,
+        _ => 6,
     }
 }
 
-/// So many rows read them so in parts, all but the first from the second cache. Where registers are few, this is faster than tiles whose
-/// weights are widened once: there widening goes on beside the products, in units that these leave idle.
+/// So many rows read them so in parts, all but the first from the second cache.
 const fn in_parts<S: Dot>(nv: usize) -> usize {
     match nv {
         4 => 12,
-        _ if S::MANY_REGISTERS => 0,
-        _ => 128,
+        _ if in_small_parts::<S>(nv) => 128,
+        _ => 0,
     }
 }
 
-/// How many parts so many rows have: where registers are few, parts of four waste the least time, those of five fewer rows now and then.
-fn parts<S: Dot>(rows: usize, nv: usize) -> usize {
+/// How many parts so many rows have: of small ones those of four waste the least time, those of five fewer rows now and then.
+const fn parts<S: Dot>(rows: usize, nv: usize) -> usize {
     let (fours, fives) = (rows.div_ceil(4), rows.div_ceil(5));
-    match S::MANY_REGISTERS {
-        true => rows.div_ceil(at_once::<S>(nv)),
-        false if 5 * fives < 4 * fours => fives,
-        false => fours,
+    match in_small_parts::<S>(nv) {
+        true if 5 * fives < 4 * fours => fives,
+        true => fours,
+        false => rows.div_ceil(at_once::<S>(nv)),
     }
 }
 
@@ -76,7 +81,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
         return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
     }
     let end = w[0].len();
-    if IN_PARTS && !S::MANY_REGISTERS {
+    if IN_PARTS && in_small_parts::<S>(NV) {
         let share = end / parts;
         let coming = next.map(|w| &w[share * part..][..share]);
         acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[..share]), w.map(|w| &w[..share]), coming, acc);
@@ -112,10 +117,10 @@ impl Sweep<'_> {
             (1, 5) => self.streams::<S, 5, NV, false>(s, panels.clone(), parts),
             (1, 7) if NV == 4 => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
             (1, 8) if NV == 4 => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
-            (1, _) if S::MANY_REGISTERS => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
-            (_, 3) if !S::MANY_REGISTERS => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
-            (_, 4) if !S::MANY_REGISTERS => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
-            _ if !S::MANY_REGISTERS => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
+            (_, 3) if in_small_parts::<S>(NV) => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
+            (_, 4) if in_small_parts::<S>(NV) => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
+            _ if in_small_parts::<S>(NV) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
+            (1, _) => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
             (2, 5) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
             _ => self.streams::<S, 6, NV, true>(s, panels.clone(), parts),
         }
