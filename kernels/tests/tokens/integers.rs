@@ -221,6 +221,8 @@ impl Kernel for Staged<'_> {
         for i in 0..3 {
             s.prefetch(&w[i]);
             s.prefetch_far(&w[i]);
+            // Nothing lies there.
+            s.prefetch_behind(&w[i][0], usize::MAX / 3);
             out.0[2 * i] = get_i32(s, s.dot(s.splat_i32(0), quad, s.weights(&w[i])));
             out.0[2 * i + 1] = get_i32(s, s.dot(s.splat_i32(0), quad, s.load_weights(&staged[i])));
         }
