@@ -22,12 +22,12 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
     }
 }
 
-/// So many rows read them so in parts, all but the first from the second cache.
+/// So many rows read them so in parts, if it takes any, all but the first from the second cache.
 const fn in_parts<S: Dot>(nv: usize) -> usize {
     match nv {
         4 => 12,
         _ if in_small_parts::<S>(nv) => 128,
-        _ => 0,
+        _ => at_once::<S>(nv),
     }
 }
 
@@ -99,8 +99,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
 
 /// The most rows that read panels as they lie, NV at a time, of `k` each.
 pub(super) const fn most_rows<S: Dot>(nv: usize, k: usize) -> usize {
-    let parts = if 2 * 16 * nv * k <= SECOND_CACHE { in_parts::<S>(nv) } else { 0 };
-    if parts > 0 { parts } else { at_once::<S>(nv) }
+    if 2 * 16 * nv * k <= SECOND_CACHE { in_parts::<S>(nv) } else { at_once::<S>(nv) }
 }
 
 impl Sweep<'_> {

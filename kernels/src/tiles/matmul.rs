@@ -174,10 +174,10 @@ impl Sweep<'_> {
     #[inline(always)]
     fn group<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, group: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
-        let fours = rows.div_ceil(MR);
-        let blocks = fours.div_ceil(PARKED / (MR * group.len()));
+        let tiles = rows.div_ceil(MR);
+        let blocks = tiles.div_ceil(PARKED / (MR * group.len()));
         for block in 0..blocks {
-            let range = fours * block / blocks..fours * (block + 1) / blocks;
+            let range = tiles * block / blocks..tiles * (block + 1) / blocks;
             // The weights behind the group are asked for by the last block, also behind the range: they are what is taken next, here or
             // by the next task. The other blocks come back to the first.
             let back = if block + 1 == blocks { group.end } else { group.start };
