@@ -16,15 +16,9 @@ pub const BLOCK: usize = 64;
 pub(super) const WIDER_BLOCK: usize = 128;
 
 /// Bytes of the blocks that are folded in registers at once, for a vector of 16 that is one register: as a rule, and on processors
-/// that have AMX.
+/// that have AMX. Each way is a function of its own.
 const FOLDED: usize = 1 << 10;
 const FOLDED_MORE: usize = 2 << 10;
-
-/// Whether more is folded at once. Each way is a function of its own.
-#[inline(always)]
-fn folds_more<S: Simd>() -> bool {
-    is_wide::<S>() && runs_are_short()
-}
 
 /// Whether that goes with runs that are as short as can be.
 #[inline(always)]
@@ -53,9 +47,10 @@ pub fn block_maxima_and_guess<S: Simd, T: Element, const BLOCK: usize>(
     k: usize,
     nan: bool,
 ) -> (Summary, f32) {
-    let (max, guess) = match folds_more::<S>() {
-        true => only_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k),
-        false => only_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k),
+    let (max, guess) = if const { is_wide::<S>() } && runs_are_short() {
+        only_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k)
+    } else {
+        only_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k)
     };
     (Summary::new(max, nan && holds_nan(s, row)), guess)
 }
@@ -92,9 +87,10 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
     center: f32,
     nan: bool,
 ) -> Option<(Summary, Whole)> {
-    match folds_more::<S>() {
-        true => maxima_and_whole::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, center, nan),
-        false => maxima_and_whole::<S, T, BLOCK, FOLDED>(s, row, maxima, center, nan),
+    if const { is_wide::<S>() } && runs_are_short() {
+        maxima_and_whole::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, center, nan)
+    } else {
+        maxima_and_whole::<S, T, BLOCK, FOLDED>(s, row, maxima, center, nan)
     }
 }
 
@@ -173,12 +169,13 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
     k: usize,
     nan: bool,
 ) -> Option<(Summary, f32)> {
-    if size_of::<T>() != 2 || BLOCK % 32 != 0 {
+    if const { size_of::<T>() != 2 || BLOCK % 32 != 0 } {
         return None;
     }
-    let (max, guess) = match folds_more::<S>() {
-        true => only_half_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k),
-        false => only_half_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k),
+    let (max, guess) = if const { is_wide::<S>() } && runs_are_short() {
+        only_half_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k)
+    } else {
+        only_half_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k)
     }?;
     (max > 0.0).then(|| (Summary::new(max, nan && holds_nan(s, row)), guess))
 }
@@ -232,6 +229,17 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
     )
 }
 
+/// How many blocks are folded at once.
+const fn step<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>() -> usize {
+    match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
+        _ if !is_wide::<S>() => 1,
+        ..=256 => 8,
+        ..=512 => 4,
+        ..=1024 => 2,
+        _ => 1,
+    }
+}
+
 /// Calls `top_of` for each block of the groups of 16, finds the `larger` lane of what it returns, and writes what `done` makes of
 /// these, 16 at once. The row is whole groups.
 #[inline(always)]
@@ -244,11 +252,16 @@ fn each_group<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     done: impl FnMut(S::F32) -> S::F32,
 ) {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    let slow = !short_runs::<FOLDED>() && is_long_of_halves::<T>(row.len());
-    match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
-        ..=256 if is_wide::<S>() => in_steps::<S, T, BLOCK, FOLDED, 8, 2>(s, row, maxima, top_of, larger, done),
-        ..=512 if is_wide::<S>() && !slow => in_steps::<S, T, BLOCK, FOLDED, 4, 4>(s, row, maxima, top_of, larger, done),
-        ..=1024 if is_wide::<S>() => in_steps::<S, T, BLOCK, FOLDED, 2, 8>(s, row, maxima, top_of, larger, done),
+    // Constants: what is not chosen is not compiled.
+    if const { size_of::<T>() == 2 && step::<S, T, BLOCK, FOLDED>() == 4 && !short_runs::<FOLDED>() }
+        && is_long_of_halves::<T>(row.len())
+    {
+        return in_steps::<S, T, BLOCK, FOLDED, 2, 8>(s, row, maxima, top_of, larger, done);
+    }
+    match const { step::<S, T, BLOCK, FOLDED>() } {
+        8 => in_steps::<S, T, BLOCK, FOLDED, 8, 2>(s, row, maxima, top_of, larger, done),
+        4 => in_steps::<S, T, BLOCK, FOLDED, 4, 4>(s, row, maxima, top_of, larger, done),
+        2 => in_steps::<S, T, BLOCK, FOLDED, 2, 8>(s, row, maxima, top_of, larger, done),
         _ => in_steps::<S, T, BLOCK, FOLDED, 1, 16>(s, row, maxima, top_of, larger, done),
     }
 }

@@ -104,10 +104,7 @@ impl<T: Element> Kernel for InPlace<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Choice {
-        match S::ISA {
-            Isa::Avx2 => self.choose::<S, WIDER_BLOCK>(s),
-            _ => self.choose::<S, BLOCK>(s),
-        }
+        if const { matches!(S::ISA, Isa::Avx2) } { self.choose::<S, WIDER_BLOCK>(s) } else { self.choose::<S, BLOCK>(s) }
     }
 }
 

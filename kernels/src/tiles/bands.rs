@@ -7,6 +7,7 @@
 
 use super::matmul::{Finished, MATMUL_WORDS, Matmul, Waiting, widths};
 use super::rows::{Bands, PackedRows};
+use super::side_by_side::{chunks, slices};
 use super::unit::each_group;
 use crate::dispatch::Isa;
 use crate::simd::Dot;
@@ -67,15 +68,15 @@ impl Matmul<'_> {
                     next[v] = if panel + 2 * NV <= weights.len() { weights.panel(panel + NV + v) } else { w[v] };
                     start[v] = s.start(s.load_i32(&weights.sums(panel + v)));
                 }
-                let (units, slices) = (w[0].len() / UNIT, w[0].len().div_ceil(SLICE));
-                let cut = |slice: usize| units * slice / slices * UNIT;
-                for slice in 0..slices {
+                let (units, count) = (w[0].len() / UNIT, w[0].len().div_ceil(SLICE));
+                let cut = |slice: usize| units * slice / count * UNIT;
+                for slice in 0..count {
                     let steps = cut(slice)..cut(slice + 1);
-                    let coming = match slice + 1 < slices {
-                        true => w.map(|w| &w[steps.end..cut(slice + 2)]),
-                        false => next.map(|w| &w[..cut(1)]),
+                    let coming = match slice + 1 < count {
+                        true => slices(w, steps.end..cut(slice + 2)),
+                        false => slices(next, 0..cut(1)),
                     };
-                    let part = w.map(|w| &w[steps.clone()]);
+                    let part = slices(w, steps.clone());
                     let pass = BandPass { x, bands, some: some.clone(), steps };
                     let start = if slice == 0 { start } else { zero };
                     let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
@@ -172,7 +173,7 @@ fn tile<S: Dot, const MR: usize, const NV: usize>(
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
     let units = x.len() / UNIT;
-    let (x, w) = (&x.as_chunks::<UNIT>().0[..units], w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
+    let (x, w) = (&x.as_chunks::<UNIT>().0[..units], chunks::<_, UNIT, NV>(w, units));
     for u in 0..units {
         ask();
         for i in 0..UNIT {

@@ -1,8 +1,9 @@
 //! A few rows times packed int8 weights: their sums fit the registers for all of K, so each panel is read as it lies, once, or once for
 //! each of some parts of the rows. Panels follow one another without a pause.
 
-use super::gemv::gemv;
+use super::gemv::{RUN, gemv};
 use super::matmul::{Finished, Sink, Sweep, widths};
+use super::side_by_side::slices;
 use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -56,13 +57,13 @@ const LONG: usize = 3;
 const PAGE: usize = 64;
 const LONGER: usize = 20;
 
-/// Lines from those of a step to those that it asks for, in each panel, if any.
-const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> Option<usize> {
+/// Lines from those of a step to those that it asks for, in each panel; 0 if it asks for none.
+const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> usize {
     match far {
-        _ if !S::MANY_REGISTERS => Some(AHEAD / nv),
-        true if rows * nv >= LONGER => Some(PAGE),
-        false if rows >= LONG => Some(AHEAD / nv / 2 * 2),
-        _ => None,
+        _ if !S::MANY_REGISTERS => AHEAD / nv / RUN * RUN,
+        true if rows * nv >= LONGER => PAGE,
+        false if rows >= LONG => AHEAD / nv / 2 * 2,
+        _ => 0,
     }
 }
 
@@ -77,22 +78,27 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
     (part, parts): (usize, usize),
 ) -> [[S::I32; NV]; MR] {
     let mut acc = [[s.splat_i32(0); NV]; MR];
-    if IN_PARTS && NV == 4 {
+    if const { IN_PARTS && NV == 4 } {
         return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
     }
     let end = w[0].len();
-    if IN_PARTS && in_small_parts::<S>(NV) {
-        let share = end / parts;
-        let coming = next.map(|w| &w[share * part..][..share]);
-        acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[..share]), w.map(|w| &w[..share]), coming, acc);
-        return gemv::<S, MR, NV, 0, FAR>(s, x.map(|x| &x[share..]), w.map(|w| &w[share..]), [], acc);
+    if const { IN_PARTS && in_small_parts::<S>(NV) } {
+        let share = end.div_ceil(parts).next_multiple_of(RUN).min(end);
+        let first = (share * part).min(end - share);
+        let coming = slices(next, first..first + share);
+        acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, 0..share), slices(w, 0..share), coming, acc);
+        return gemv::<S, MR, NV, 0, FAR>(s, slices(x, share..end), slices(w, share..end), [], acc);
     }
-    let Some(ahead) = ahead::<S>(MR, NV, FAR) else {
+    if const { ahead::<S>(MR, NV, FAR) == 0 } {
         return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
-    };
-    let split = end - end.min(ahead);
-    for (steps, coming) in [(0..split, w.map(|w| &w[end - split..])), (split..end, next.map(|w| &w[..end - split]))] {
-        acc = gemv::<S, MR, NV, NV, FAR>(s, x.map(|x| &x[steps.clone()]), w.map(|w| &w[steps.clone()]), coming, acc);
+    }
+    let split = end - end.min(ahead::<S>(MR, NV, FAR));
+    for is_end in [false, true] {
+        let (steps, coming) = match is_end {
+            false => (0..split, slices(w, end - split..end)),
+            true => (split..end, slices(next, 0..end - split)),
+        };
+        acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, steps.clone()), slices(w, steps), coming, acc);
     }
     acc
 }
@@ -114,11 +120,11 @@ impl Sweep<'_> {
             (1, 3) => self.streams::<S, 3, NV, false>(s, panels.clone(), parts),
             (1, 4) => self.streams::<S, 4, NV, false>(s, panels.clone(), parts),
             (1, 5) => self.streams::<S, 5, NV, false>(s, panels.clone(), parts),
-            (1, 7) if NV == 4 => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
-            (1, 8) if NV == 4 => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
-            (_, 3) if in_small_parts::<S>(NV) => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
-            (_, 4) if in_small_parts::<S>(NV) => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
-            _ if in_small_parts::<S>(NV) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
+            (1, 7) if const { NV == 4 } => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
+            (1, 8) if const { NV == 4 } => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
+            (_, 3) if const { in_small_parts::<S>(NV) } => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
+            (_, 4) if const { in_small_parts::<S>(NV) } => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
+            _ if const { in_small_parts::<S>(NV) } => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
             (1, _) => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
             (2, 5) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
             _ => self.streams::<S, 6, NV, true>(s, panels.clone(), parts),

@@ -5,8 +5,11 @@
 //! latency of the dot instruction, and registers are many: where they are few, a product is two instructions, of which only the
 //! addition waits for the step before.
 
-use super::int8::each;
+use super::side_by_side::{at, chunks};
 use crate::simd::Dot;
+
+/// Steps of a loop that is not written out, of which each slice has a multiple: with their number known no index is checked.
+pub(super) const RUN: usize = 16;
 
 /// Accumulators that are chains enough.
 const CHAINS: usize = 16;
@@ -21,28 +24,32 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
-    if !S::MANY_REGISTERS {
-        let steps = x[0].len();
-        let (x, w, coming) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]), coming.map(|w| &w[..steps]));
-        for i in 0..steps {
-            for v in 0..ASKED {
-                ask::<S, FAR>(s, &coming[v][i]);
+    if const { !S::MANY_REGISTERS } {
+        let runs = x[0].len() / RUN;
+        let (x, w, coming) =
+            (chunks::<_, RUN, MR>(x, runs), chunks::<_, RUN, NV>(w, runs), chunks::<_, RUN, ASKED>(coming, runs));
+        for run in 0..runs {
+            let (x, w) = (at(x, run), at(w, run));
+            for i in 0..RUN {
+                for v in 0..ASKED {
+                    ask::<S, FAR>(s, &coming[v][run][i]);
+                }
+                step(s, at(x, i), at(w, i), &mut acc);
             }
-            step(s, each(|m| &x[m][i]), each(|v| &w[v][i]), &mut acc);
         }
         return acc;
     }
     let odd = if MR * NV < CHAINS { 1 } else { 0 };
     let mut acc = [acc, [[s.splat_i32(0); NV]; MR]];
     let pairs = x[0].len() / 2;
-    let (x, w) = (x.map(|x| &x.as_chunks::<2>().0[..pairs]), w.map(|w| &w.as_chunks::<2>().0[..pairs]));
-    let coming = coming.map(|w| &w.as_chunks::<2>().0[..pairs]);
+    let (x, w, coming) = (chunks::<_, 2, MR>(x, pairs), chunks::<_, 2, NV>(w, pairs), chunks::<_, 2, ASKED>(coming, pairs));
     for i in 0..pairs {
+        let (x, w) = (at(x, i), at(w, i));
         for half in 0..2 {
             for v in 0..ASKED {
                 ask::<S, FAR>(s, &coming[v][i][half]);
             }
-            step(s, each(|m| &x[m][i][half]), each(|v| &w[v][i][half]), &mut acc[odd * half]);
+            step(s, at(x, half), at(w, half), &mut acc[odd * half]);
         }
     }
     for m in 0..MR {

@@ -10,6 +10,7 @@
 //! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
 //! computing then take the longer of the two times, not their sum.
 
+use super::side_by_side::{at, chunks, slices};
 use crate::simd::Dot;
 
 /// Steps that are written out, and steps of a loop that is not, between two requests.
@@ -32,23 +33,24 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
-    if !S::MANY_REGISTERS {
+    if const { !S::MANY_REGISTERS } {
         let steps = x[0].len();
-        let (x, w) = (x.map(|x| &x[..steps]), w.map(|w| &w[..steps]));
+        let (x, w) = (slices(x, 0..steps), slices(w, 0..steps));
         for (u, from) in (0..steps).step_by(LOOP).enumerate() {
             ask(u, steps.div_ceil(LOOP));
             for i in from..steps.min(from + LOOP) {
-                step(s, each(|m| &x[m][i]), each(|v| &w[v][i]), &mut acc);
+                step(s, at(x, i), at(w, i), &mut acc);
             }
         }
         return acc;
     }
     let units = x[0].len() / UNIT;
-    let (x, w) = (x.map(|x| &x.as_chunks::<UNIT>().0[..units]), w.map(|w| &w.as_chunks::<UNIT>().0[..units]));
+    let (x, w) = (chunks::<_, UNIT, MR>(x, units), chunks::<_, UNIT, NV>(w, units));
     for u in 0..units {
         ask(u, units);
+        let (x, w) = (at(x, u), at(w, u));
         for i in 0..UNIT {
-            step(s, each(|m| &x[m][u][i]), each(|v| &w[v][u][i]), &mut acc);
+            step(s, at(x, i), at(w, i), &mut acc);
         }
     }
     acc
@@ -62,14 +64,4 @@ fn step<S: Dot, const MR: usize, const NV: usize>(s: S, x: [&S::Quad; MR], w: [&
         weights[v] = s.load_weights(w[v]);
     }
     s.dots(x, weights, acc);
-}
-
-/// One of each, of at least one.
-#[inline(always)]
-pub(super) fn each<'a, T, const N: usize>(one: impl Fn(usize) -> &'a T) -> [&'a T; N] {
-    let mut all = [one(0); N];
-    for n in 1..N {
-        all[n] = one(n);
-    }
-    all
 }

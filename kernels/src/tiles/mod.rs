@@ -10,6 +10,7 @@ mod gemv;
 mod int8;
 mod matmul;
 mod rows;
+mod side_by_side;
 mod slabs;
 mod straight;
 mod stripes;

@@ -2,6 +2,7 @@
 //!
 //! A tile reads every row once for each NV panels, so the form is made once, for all panels. Row by row it is a vector loop.
 
+use super::side_by_side::{at, chunks};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::{Dot, TileBlock};
 use core::ops::Range;
@@ -139,16 +140,16 @@ impl Kernel for PackBand<'_> {
 fn pack_band<S: Dot, const MR: usize>(s: S, rows: [&[i8]; MR], words: &mut [u64]) {
     let quads = bytemuck::cast_slice_mut::<u64, S::Quad>(words).as_chunks_mut::<MR>().0;
     let (to, last) = quads.as_chunks_mut().0.split_at_mut(rows[0].len() / 64);
-    let (rows, blocks) = (rows.map(|row| row.as_chunks()), to.len());
-    let whole = rows.map(|(whole, _)| &whole[..blocks]);
+    let (blocks, k) = (to.len(), rows[0].len());
+    let whole = chunks::<_, 64, MR>(rows, blocks);
     for i in 0..blocks {
-        pack_block(s, whole.map(|row| &row[i]), &mut to[i]);
+        pack_block(s, at(whole, i), &mut to[i]);
     }
     // Beyond K the weights are zeros.
-    if let (Some(to), [_, ..]) = (last.first_mut(), rows[0].1) {
+    if let Some(to) = last.first_mut().filter(|_| k % 64 > 0) {
         let mut ends = [[0; 64]; MR];
-        for (end, (_, row)) in ends.iter_mut().zip(rows) {
-            end[..row.len()].copy_from_slice(row);
+        for m in 0..MR {
+            ends[m][..k % 64].copy_from_slice(&rows[m][64 * blocks..]);
         }
         pack_block(s, ends.each_ref(), to);
     }
@@ -157,10 +158,9 @@ fn pack_band<S: Dot, const MR: usize>(s: S, rows: [&[i8]; MR], words: &mut [u64]
 /// 64 elements of each row of a band.
 #[inline(always)]
 fn pack_block<S: Dot, const MR: usize>(s: S, rows: [&[i8; 64]; MR], to: &mut [[S::Quad; MR]; 16]) {
-    let rows = rows.map(|row| row.as_chunks::<4>().0);
     for i in 0..16 {
         for m in 0..MR {
-            to[i][m] = s.pack_quad(rows[m][i]);
+            to[i][m] = s.pack_quad(rows[m].as_chunks().0[i]);
         }
     }
 }

@@ -5,9 +5,9 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
-use super::int8::each;
 use super::matmul::{Finished, Sink, Waiting};
 use super::rows::PackedRows;
+use super::side_by_side::{at, chunks, slices};
 use super::weight_rows::WeightRows;
 use crate::pack::ones;
 use crate::simd::Dot;
@@ -100,9 +100,9 @@ impl Straight<'_> {
     fn rows<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
         let WeightRows { data, pitch, k, .. } = self.weights;
         let blocks = k.div_ceil(4 * QUADS);
-        let x = x.map(|x| &x.as_chunks::<QUADS>().0[..blocks]);
+        let x = chunks::<_, QUADS, MR>(x, blocks);
         for block in 0..blocks {
-            let x: [_; MR] = each(|m| &x[m][block]);
+            let x = at(x, block);
             // Behind the last row it is repeated: there activations are 0.
             let row = |j: usize| &data[(4 * QUADS * block + j).min(k - 1) * pitch..];
             let whole = |j: usize| row(j)[strip.first..][..strip.whole * COLUMNS].as_chunks::<COLUMNS>().0.iter();
@@ -132,7 +132,7 @@ impl Straight<'_> {
         for (group, column) in whole.chain(strip.rest).enumerate() {
             let at = column / 32 * stripe;
             let (left, right) = (rows(at), rows(at + stripe));
-            if S::MANY_REGISTERS {
+            if const { S::MANY_REGISTERS } {
                 add_stripes::<S, MR, WIDTH>(s, x, [left, right], strip.group(group));
             } else {
                 add_stripes::<S, MR, HALF>(s, x, [left; 2], strip.group(group));
@@ -150,22 +150,22 @@ fn add_stripes<S: Dot, const MR: usize, const NV: usize>(
     stripes: [&[[i8; 32]]; 2],
     mut to: Waiting<'_>,
 ) {
-    let [(left, left_rest), (right, right_rest)] = stripes.map(|rows| rows.as_chunks::<4>());
+    let ((left, left_rest), (right, right_rest)) = (stripes[0].as_chunks::<4>(), stripes[1].as_chunks::<4>());
     let mut sums = Sums::<S, MR, NV>::resume(s, &mut to, 0);
-    let whole = x.map(|x| &x[..left.len()]);
+    let whole = slices(x, 0..left.len());
     for (q, ([a, b, c, d], [e, f, g, h])) in left.iter().zip(right).enumerate() {
         if !S::MANY_REGISTERS {
             s.prefetch_behind(&a[0], STRIPE_AHEAD);
             s.prefetch_behind(&c[0], STRIPE_AHEAD);
         }
-        sums.add(s, each(|m| &whole[m][q]), [[a, e], [b, f], [c, g], [d, h]]);
+        sums.add(s, at(whole, q), [[a, e], [b, f], [c, g], [d, h]]);
     }
     if let (Some(last), Some(last2)) = (left_rest.last(), right_rest.last()) {
         let mut rows = [[last, last2]; 4];
         for (row, parts) in rows.iter_mut().zip(left_rest.iter().zip(right_rest)) {
             *row = parts.into();
         }
-        sums.add(s, each(|m| &x[m][left.len()]), rows);
+        sums.add(s, at(x, left.len()), rows);
     }
     sums.park(s, to);
 }
@@ -237,7 +237,7 @@ fn add_block<S: Dot, const MR: usize>(
                 s.prefetch_behind(&row[0], ahead);
             }
         }
-        sums.add(s, each(|m| &x[m][q]), [halves(a), halves(b), halves(c), halves(d)]);
+        sums.add(s, at(x, q), [halves(a), halves(b), halves(c), halves(d)]);
     }
     sums.park(s, waiting);
 }
@@ -273,7 +273,7 @@ impl<S: Dot, const MR: usize, const NV: usize> Sums<S, MR, NV> {
     /// Adds the products of a quad.
     #[inline(always)]
     fn add(&mut self, s: S, x: [&S::Quad; MR], rows: [[&[i8; 32]; 2]; 4]) {
-        if S::MANY_REGISTERS || NV == HALF {
+        if const { S::MANY_REGISTERS || NV == HALF } {
             return self.add_panels::<NV>(s, x, rows, 0);
         }
         // Both halves of what is packed are the same, and one is not used.
