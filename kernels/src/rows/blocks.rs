@@ -234,8 +234,8 @@ const fn step<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>() ->
     match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
         _ if !is_wide::<S>() => 1,
         ..=256 => 8,
-        ..=512 => 4,
-        ..=1024 => 2,
+        257..=512 => 4,
+        513..=1024 => 2,
         _ => 1,
     }
 }

@@ -1,7 +1,8 @@
 //! A few rows times packed int8 weights: their sums fit the registers for all of K, so each panel is read as it lies, once, or once for
 //! each of some parts of the rows. Panels follow one another without a pause.
 
-use super::gemv::{RUN, gemv};
+use super::gemv::gemv;
+use super::int8::RUN;
 use super::matmul::{Finished, Sink, Sweep, widths};
 use super::side_by_side::slices;
 use crate::dispatch::has_small_first_cache;

@@ -5,11 +5,9 @@
 //! latency of the dot instruction, and registers are many: where they are few, a product is two instructions, of which only the
 //! addition waits for the step before.
 
+use super::int8::RUN;
 use super::side_by_side::{at, chunks};
 use crate::simd::Dot;
-
-/// Steps of a loop that is not written out, of which each slice has a multiple: with their number known no index is checked.
-pub(super) const RUN: usize = 16;
 
 /// Accumulators that are chains enough.
 const CHAINS: usize = 16;

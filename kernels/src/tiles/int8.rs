@@ -10,19 +10,21 @@
 //! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
 //! computing then take the longer of the two times, not their sum.
 
-use super::side_by_side::{at, chunks, slices};
+use super::side_by_side::{at, chunks};
 use crate::simd::Dot;
 
-/// Steps that are written out, and steps of a loop that is not, between two requests.
+/// Steps that are written out.
 const UNIT: usize = 4;
-const LOOP: usize = 16;
+
+/// Steps of a loop that is not written out, of which each slice of K has a multiple: as their number is known, no index is checked.
+pub(super) const RUN: usize = 16;
 
 /// Steps from request to request.
 pub(super) const fn steps_between_requests<S: Dot>() -> usize {
-    if S::MANY_REGISTERS { UNIT } else { LOOP }
+    if S::MANY_REGISTERS { UNIT } else { RUN }
 }
 
-/// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
+/// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 16 of them, `w[v]` a vector.
 /// On the way `ask(u, of)` is called for each `u < of`, to ask for weights that come.
 #[inline(always)]
 pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
@@ -34,11 +36,12 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
     if const { !S::MANY_REGISTERS } {
-        let steps = x[0].len();
-        let (x, w) = (slices(x, 0..steps), slices(w, 0..steps));
-        for (u, from) in (0..steps).step_by(LOOP).enumerate() {
-            ask(u, steps.div_ceil(LOOP));
-            for i in from..steps.min(from + LOOP) {
+        let runs = x[0].len() / RUN;
+        let (x, w) = (chunks::<_, RUN, MR>(x, runs), chunks::<_, RUN, NV>(w, runs));
+        for run in 0..runs {
+            ask(run, runs);
+            let (x, w) = (at(x, run), at(w, run));
+            for i in 0..RUN {
                 step(s, at(x, i), at(w, i), &mut acc);
             }
         }

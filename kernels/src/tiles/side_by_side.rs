@@ -24,7 +24,7 @@ pub(super) fn chunks<T, const LEN: usize, const N: usize>(all: [&[T]; N], count:
 
 /// One element of each, of at least one.
 #[inline(always)]
-pub(super) fn at<'a, A: Index<usize> + ?Sized, const N: usize>(all: [&'a A; N], i: usize) -> [&'a A::Output; N] {
+pub(super) fn at<A: Index<usize> + ?Sized, const N: usize>(all: [&A; N], i: usize) -> [&A::Output; N] {
     let mut elements = [&all[0][i]; N];
     for n in 1..N {
         elements[n] = &all[n][i];
