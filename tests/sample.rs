@@ -90,7 +90,7 @@ fn a_name_need_not_be_a_text_and_nobody_need_read() {
     assert_eq!(program.output().unwrap().stderr, b"sample: the value of --top-k is not UTF-8\n");
     // More than a pipe holds, into one that is closed.
     let mut child =
-        program::example("sample").args(["--count", "100000"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        program::example("sample").args(["--count", "20000"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));

@@ -46,20 +46,20 @@ impl Exponential {
     }
 
     /// [`Exponential::at`], out of line: it is long, and has many callers.
-    #[inline(never)]
+    #[inline(always)]
     fn write_16<S: Simd>(&self, s: S, first: u64, numbers: &mut [f32; 16]) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || s.store(self.draw(s, first), numbers),
+            move || s.store(self.draw(s, first), numbers),
         );
     }
 
     /// Writes the numbers of elements from `first` on.
-    #[inline(never)]
+    #[inline(always)]
     pub fn write<S: Simd>(&self, s: S, first: u64, numbers: &mut [f32]) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 self.walk(
                     s,
                     first,
@@ -103,11 +103,11 @@ impl Exponential {
 
     /// The smallest number of each of some runs of elements, which follow one another from `first` on: that of the largest word. What is
     /// written for an empty run means nothing.
-    #[inline(never)]
+    #[inline(always)]
     pub fn least<S: Simd>(&self, s: S, mut first: u64, runs: &[u32], least: &mut [f32]) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let mut words = [0; 1024];
                 let (mut left, mut at, mut end) = (runs.iter().sum::<u32>() as usize, 0, 0);
                 for (largest, &run) in bytemuck::cast_slice_mut(least).iter_mut().zip(runs) {
@@ -145,11 +145,11 @@ impl Exponential {
     }
 
     /// The words of elements from `first` on, as signed numbers in the order of the words.
-    #[inline(never)]
+    #[inline(always)]
     fn fill<S: Simd>(&self, s: S, first: u64, words: &mut [i32]) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 self.walk(
                     s,
                     first,

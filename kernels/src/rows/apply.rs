@@ -139,11 +139,11 @@ fn count<S: Simd, T: Element>(s: S, row: &[T], value: f32) -> (usize, usize) {
 }
 
 /// The k-th largest value.
-#[inline(never)]
+#[inline(always)]
 fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], folded: &mut [f32]) -> f32 {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             // At least k elements reach it; where fewer are above, it is the k-th, and that many equals need no digits.
             let floor = bound(s, maxima, k, folded);
             let (equals, above) = count(s, row, floor);
@@ -219,11 +219,11 @@ fn is_above(mass: u64, t: f32) -> bool {
 }
 
 /// What top-p leaves of the elements from `least` on, 0 < p; `max` is finite.
-#[inline(never)]
+#[inline(always)]
 fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -> Kept {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut share = Share { least, max, sum: 1.0 };
             let sum = row_sum(
                 s,

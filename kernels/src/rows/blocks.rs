@@ -55,16 +55,16 @@ pub fn block_maxima_and_guess<S: Simd, T: Element, const BLOCK: usize>(
     (Summary::new(max, nan && holds_nan(s, row)), guess)
 }
 
-#[inline(never)]
+#[inline(always)]
 fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
     k: usize,
 ) -> (f32, f32) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let best = pass::<S, T, BLOCK, FOLDED>(
                 s,
                 row,
@@ -180,16 +180,16 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
     (max > 0.0).then(|| (Summary::new(max, nan && holds_nan(s, row)), guess))
 }
 
-#[inline(never)]
+#[inline(always)]
 fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
     k: usize,
 ) -> Option<(f32, f32)> {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (row, maxima, mut best) = end::<S, T, BLOCK>(s, row, maxima);
             let mut bits = s.splat_i32(0);
             each_group::<S, T, BLOCK, FOLDED>(

@@ -12,16 +12,21 @@ use crate::simd::Simd;
 /// a multiple of 16.
 #[inline(always)]
 pub fn bound<S: Simd>(s: S, maxima: &[f32], k: usize, folded: &mut [f32]) -> f32 {
-    if maxima.len() < k {
-        return f32::NEG_INFINITY;
-    }
-    let fold = (2 * maxima.len() / (7 * k).max(512)).max(1);
-    let bound = if k <= FEW {
-        reached_by(s, k, maxima.as_chunks().0, fold)
-    } else {
-        threshold(s, fold_parts(s, maxima, fold, folded), k, k / 8 + 4).0
-    };
-    bound.min(f32::MAX)
+    s.apart(
+        #[inline(always)]
+        move || {
+            if maxima.len() < k {
+                return f32::NEG_INFINITY;
+            }
+            let fold = (2 * maxima.len() / (7 * k).max(512)).max(1);
+            let bound = if k <= FEW {
+                reached_by(s, k, maxima.as_chunks().0, fold)
+            } else {
+                threshold(s, fold_parts(s, maxima, fold, folded), k, k / 8 + 4).0
+            };
+            bound.min(f32::MAX)
+        },
+    )
 }
 
 /// The maxima of parts of `fold` blocks.

@@ -40,11 +40,11 @@ pub fn certain_draw<S: Simd, T: Element>(
 }
 
 /// Writes the indices of the elements of a part of the row, which begins at `start`, that reach `bound`; returns how many they are.
-#[inline(never)]
+#[inline(always)]
 fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, bound: f32, indices: &mut [i32]) -> usize {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (bound, mut n, mut at) = (s.splat(bound), 0, s.add_i32(lanes(s), s.splat_i32(start as i32)));
             vectors(
                 part.len(),
@@ -99,11 +99,11 @@ impl<T: Element> Draw<'_, T> {
     }
 
     /// [`Draw::race`] where all have the turn of `element`.
-    #[inline(never)]
+    #[inline(always)]
     fn race_turn<S: Simd>(&mut self, s: S, indices: &[i32], element: u64) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let turn = self.numbers.turn(element);
                 let mut least = self.least_word();
                 for part in indices.chunks(32) {

@@ -42,11 +42,11 @@ impl Estimate {
     }
 
     /// Their sum over a part of a row.
-    #[inline(never)]
+    #[inline(always)]
     pub fn sum<S: Simd, T: Element>(self, s: S, row: &[T]) -> f32 {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let mut sums = [s.splat(0.0); 4];
                 let (fours, rest) = row.as_chunks::<64>();
                 for four in fours {

@@ -80,11 +80,11 @@ pub fn locate_few<S: Simd>(s: S, maxima: &[f32], bound: f32, hits: &mut [i32], m
 }
 
 /// Writes the numbers, from `from` on, of the maxima that reach `bound`; returns how many they are. There is room for all and 16.
-#[inline(never)]
+#[inline(always)]
 fn locate<S: Simd>(s: S, maxima: &[f32], bound: f32, from: usize, hits: &mut [i32]) -> usize {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (bound, mut found) = (s.splat(bound), 0);
             let mut numbers = s.add_i32(lanes(s), s.splat_i32(from as i32));
             let (sixteens, rest) = maxima.as_chunks::<16>();
@@ -100,7 +100,7 @@ fn locate<S: Simd>(s: S, maxima: &[f32], bound: f32, from: usize, hits: &mut [i3
 
 /// Writes the indices of the values that reach `bound` in blocks of these numbers, for as long as a whole block has room; returns how
 /// many blocks that were, and how many indices.
-#[inline(never)]
+#[inline(always)]
 fn look_through<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
@@ -108,9 +108,9 @@ fn look_through<S: Simd, T: Element, const BLOCK: usize>(
     blocks: &[i32],
     indices: &mut [i32],
 ) -> (usize, usize) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (whole, rest) = row.as_chunks::<BLOCK>();
             let bound = Bound::new::<T>(bound);
             let all = indices.len();

@@ -17,30 +17,35 @@ pub fn finer_bound<S: Simd, T: Element, const BLOCK: usize>(
     (k, least): (usize, f32),
     space: &mut [f32],
 ) -> f32 {
-    // More than the bound of the block maxima lets through.
-    let most = 2 * k + 32;
-    if space.len() < 25 * most + 256 {
-        return least;
-    }
-    let (parts, space) = space.split_at_mut(16 * most);
-    let (folded, hits) = space.split_at_mut(8 * most);
-    // No more than that, so that it is soon seen where they are too many.
-    let hits = bytemuck::cast_slice_mut(&mut hits[..most + 256]);
-    match locate_few(s, &maxima[..row.len().div_ceil(BLOCK)], least, hits, most) {
-        Some(found) => {
-            maxima_of_lanes::<S, T, BLOCK>(s, row, &hits[..found], parts.as_chunks_mut().0);
-            bound(s, &parts[..16 * found], k, folded).max(least)
-        }
-        None => least,
-    }
+    s.apart(
+        #[inline(always)]
+        move || {
+            // More than the bound of the block maxima lets through.
+            let most = 2 * k + 32;
+            if space.len() < 25 * most + 256 {
+                return least;
+            }
+            let (parts, space) = space.split_at_mut(16 * most);
+            let (folded, hits) = space.split_at_mut(8 * most);
+            // No more than that, so that it is soon seen where they are too many.
+            let hits = bytemuck::cast_slice_mut(&mut hits[..most + 256]);
+            match locate_few(s, &maxima[..row.len().div_ceil(BLOCK)], least, hits, most) {
+                Some(found) => {
+                    maxima_of_lanes::<S, T, BLOCK>(s, row, &hits[..found], parts.as_chunks_mut().0);
+                    bound(s, &parts[..16 * found], k, folded).max(least)
+                }
+                None => least,
+            }
+        },
+    )
 }
 
 /// The largest of each lane of blocks of these numbers, -inf where there is none.
-#[inline(never)]
+#[inline(always)]
 fn maxima_of_lanes<S: Simd, T: Element, const BLOCK: usize>(s: S, row: &[T], blocks: &[i32], lanes: &mut [[f32; 16]]) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             for (&number, lanes) in blocks.iter().zip(lanes) {
                 let first = number as usize * BLOCK;
                 let block = &row[first..row.len().min(first + BLOCK)];

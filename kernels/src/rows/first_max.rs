@@ -32,11 +32,11 @@ impl Summary {
 const CHUNK: usize = 2048;
 
 /// Whether the row holds a NaN: one pass.
-#[inline(never)]
+#[inline(always)]
 pub fn holds_nan<S: Simd, T: Element>(s: S, row: &[T]) -> bool {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut numbers = s.eq(s.splat(0.0), s.splat(0.0));
             vectors(
                 row.len(),

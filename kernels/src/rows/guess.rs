@@ -64,11 +64,11 @@ pub fn candidates<S: Simd, T: Element>(
 const STEP: usize = 16;
 
 /// A bit for each element that reaches the bound, 16 to a mark; the largest element, NaN not counted.
-#[inline(never)]
+#[inline(always)]
 fn mark<S: Simd, T: Element>(s: S, row: &[T], bound: f32, marks: &mut [u16]) -> f32 {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let bound = s.splat(bound);
             let mut max = [s.splat(f32::NEG_INFINITY); 4];
             let (chunks, rest) = row.as_chunks::<64>();
@@ -100,11 +100,11 @@ fn mark<S: Simd, T: Element>(s: S, row: &[T], bound: f32, marks: &mut [u16]) -> 
 }
 
 /// Where the bits are that are set: how many, and their places in the indices of the list. `None` without room for them.
-#[inline(never)]
+#[inline(always)]
 fn places<S: Simd>(s: S, marks: &[u16], list: &mut List<'_>) -> Option<usize> {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let pairs = bytemuck::cast_slice::<u16, i32>(marks);
             // The numbers of those with a bit.
             let (some, mut count) = (bytemuck::cast_slice_mut::<f32, i32>(list.values), 0);

@@ -1,7 +1,7 @@
 //! What the stages of TopKTopPSample leave of a row.
 
 use super::estimate::Whole;
-use super::first_max::first_max;
+use super::first_max::position;
 use super::largest::First;
 use super::mass::cut;
 use super::min_p::min_p_bound;
@@ -41,16 +41,25 @@ impl<T: Element> Sample<'_, T> {
     /// The stages.
     #[inline(always)]
     pub(super) fn keep<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, found: Found) -> Kept {
-        let p = self.stages.p;
-        if p <= 0.0 {
-            return self.keep_best(s, max);
-        }
-        match found {
-            Found::Leaders(first, _) => self.keep_after_leaders::<S, BLOCK>(s, first),
-            Found::Top(first) => self.keep_top_k::<S, BLOCK>(s, first),
-            _ if p < 1.0 => self.keep_nucleus::<S, BLOCK>(s, max, front),
-            _ => self.keep_whole::<S, BLOCK>(s, max),
-        }
+        s.apart(
+            #[inline(always)]
+            move || {
+                let p = self.stages.p;
+                if p <= 0.0 {
+                    return self.keep_best(s, max);
+                }
+                let first = match found {
+                    Found::Leaders(first, _) => Some(self.all_ranks::<S, BLOCK>(s, first)),
+                    Found::Top(first) => Some(first),
+                    Found::Blocks | Found::Whole(_) => None,
+                };
+                match first {
+                    Some(first) => self.keep_top_k::<S, BLOCK>(s, first),
+                    None if p < 1.0 => self.keep_nucleus::<S, BLOCK>(s, max, front),
+                    None => self.keep_whole::<S, BLOCK>(s, max),
+                }
+            },
+        )
     }
 
     /// What top-p keeps for p <= 0.
@@ -58,13 +67,13 @@ impl<T: Element> Sample<'_, T> {
     fn keep_best<S: Simd>(&mut self, s: S, max: f32) -> Kept {
         let list = &mut self.work.list;
         list.values[0] = if self.stages.is_logits { 1.0 } else { Weights::Given.of_one(s, max) };
-        list.indices[0] = first_max(s, self.row, false).0 as i32;
+        list.indices[0] = position(s, self.row, 0, max) as i32;
         Kept::List(1)
     }
 
     /// Top-k, then top-p and min-p of its list.
     #[inline(always)]
-    pub(super) fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, mut first: First) -> Kept {
+    fn keep_top_k<S: Simd, const BLOCK: usize>(&mut self, s: S, mut first: First) -> Kept {
         let Stages { k, p, is_logits, .. } = self.stages;
         let Workspace { list, maxima } = &mut self.work;
         first.largest::<S, T, BLOCK>(s, self.row, k, maxima, list);

@@ -9,11 +9,11 @@ pub const FEW: usize = 32;
 
 /// The k-th largest of what is left where each lane keeps its four best parts, so that at least k values reach it: half of what is
 /// kept is k or more, and chance spreads the best over the lanes. A part is the best of `fold` values, far apart.
-#[inline(never)]
+#[inline(always)]
 pub fn reached_by<S: Simd>(s: S, k: usize, values: &[[f32; 16]], fold: usize) -> f32 {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let parts = values.len().div_ceil(fold);
             let mut best = [s.splat(f32::NEG_INFINITY); 4];
             for first in 0..parts {

@@ -1,7 +1,6 @@
 //! The choice of top-k by its first ranks: a list of these is short, and the noises of the other ranks mostly show that none of them
 //! wins. Where top-p or min-p end it before that, or hardly beyond, the others are not even asked.
 
-use super::keep::Kept;
 use super::lane_best::Best;
 use super::largest::First;
 use super::min_p::{TINY, surroundings};
@@ -141,11 +140,10 @@ impl<T: Element> Sample<'_, T> {
         Some(list.indices[place] as usize)
     }
 
-    /// [`Sample::keep_top_k`] where none did.
+    /// What tells of all k ranks, where no leader surely wins.
     #[inline(always)]
-    pub(super) fn keep_after_leaders<S: Simd, const BLOCK: usize>(&mut self, s: S, first: First) -> Kept {
+    pub(super) fn all_ranks<S: Simd, const BLOCK: usize>(&mut self, s: S, first: First) -> First {
         let (k, Workspace { list, maxima }) = (self.stages.k, &mut self.work);
-        let first = first.again::<S, T, BLOCK>(s, self.row, k, maxima, list);
-        self.keep_top_k::<S, BLOCK>(s, first)
+        first.again::<S, T, BLOCK>(s, self.row, k, maxima, list)
     }
 }

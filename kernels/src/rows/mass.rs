@@ -146,11 +146,11 @@ impl<S: Simd> Total<S> {
 }
 
 /// The mass of a list of probabilities in any order.
-#[inline(never)]
+#[inline(always)]
 pub fn total<S: Simd>(s: S, probabilities: &[f32]) -> u128 {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut total = Total::new(s);
             vectors(
                 probabilities.len(),

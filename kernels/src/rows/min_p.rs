@@ -23,14 +23,16 @@ pub fn surroundings<S: Simd>(s: S, min_p: f32, max: f32) -> Option<(f32, f32)> {
     Some(((bound - slack) as f32, (bound + slack) as f32))
 }
 
-#[inline(never)]
+#[inline(always)]
 fn log_of_one<S: Simd>(s: S, x: f32) -> f32 {
-    let mut lanes = [0.0; 16];
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || s.store(log(s, s.splat(x)), &mut lanes),
-    );
-    lanes[0]
+        move || {
+            let mut lanes = [0.0; 16];
+            s.store(log(s, s.splat(x)), &mut lanes);
+            lanes[0]
+        },
+    )
 }
 
 /// Whether a sample of the row suggests that more than `n` elements reach a bound.

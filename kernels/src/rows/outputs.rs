@@ -1,10 +1,9 @@
 //! What TopKTopPSample makes of the survivors of a row: the filtered copy, the middle result and the winner of the race.
 
-use super::first_max::{Summary, first_max};
 use super::key::{index_of, key, value_of};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
-use super::sample::{Middle, Sample};
+use super::sample::{Middle, Sample, first_of};
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
@@ -105,45 +104,56 @@ impl<T: Element> Sample<'_, T> {
 
     /// Outputs and choice of sorted survivors. Where they are asked for, they are sorted in the memory of the output.
     #[inline(always)]
-    pub(super) fn finish_sorted<S: Simd>(&mut self, s: S, above: Above, weights: Weights) -> Option<usize> {
-        let fill = self.fill();
-        if let Some(filtered) = &mut self.filtered {
-            above.copy(s, self.row, fill, filtered);
-        }
-        if let Some(Middle { tokens, probabilities }) = &mut self.middle {
-            let keys: &mut [u64] = bytemuck::cast_slice_mut(tokens);
-            let mut n = 0;
-            pieces(
-                s,
-                self.row,
-                above,
-                &mut self.work.list,
-                #[inline(always)]
-                |list, found| {
-                    for i in 0..found {
-                        keys[n + i] = key(list.values[i], list.indices[i] as usize);
+    pub(super) fn finish_sorted<S: Simd, const BLOCK: usize>(
+        &mut self,
+        s: S,
+        max: f32,
+        above: Above,
+        weights: Weights,
+    ) -> Option<usize> {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let fill = self.fill();
+                if let Some(filtered) = &mut self.filtered {
+                    above.copy(s, self.row, fill, filtered);
+                }
+                if let Some(Middle { tokens, probabilities }) = &mut self.middle {
+                    let keys: &mut [u64] = bytemuck::cast_slice_mut(tokens);
+                    let mut n = 0;
+                    pieces(
+                        s,
+                        self.row,
+                        above,
+                        &mut self.work.list,
+                        #[inline(always)]
+                        |list, found| {
+                            for i in 0..found {
+                                keys[n + i] = key(list.values[i], list.indices[i] as usize);
+                            }
+                            n += found;
+                        },
+                    );
+                    keys[..n].sort_unstable();
+                    for (pr, key) in probabilities.iter_mut().zip(&mut keys[..n]) {
+                        *pr = value_of(*key);
+                        *key = index_of(*key) as u64;
                     }
-                    n += found;
-                },
-            );
-            keys[..n].sort_unstable();
-            for (pr, key) in probabilities.iter_mut().zip(&mut keys[..n]) {
-                *pr = value_of(*key);
-                *key = index_of(*key) as u64;
-            }
-            weights.apply(s, &mut probabilities[..n]);
-            keys[n..].fill(0);
-            probabilities[n..].fill(0.0);
-            return match self.noise {
-                Noise::None => None,
-                noise => Some(tokens[race(s, &probabilities[..n], &noise).0] as usize),
-            };
-        }
-        if matches!(self.noise, Noise::None) {
-            return None;
-        }
-        let (token, Summary { max, .. }) = first_max(s, self.row, false);
-        Some(race_sorted(s, self.row, weights, self.noise, above, (token, max), &mut self.work.list))
+                    weights.apply(s, &mut probabilities[..n]);
+                    keys[n..].fill(0);
+                    probabilities[n..].fill(0.0);
+                    return match self.noise {
+                        Noise::None => None,
+                        noise => Some(tokens[race(s, &probabilities[..n], &noise).0] as usize),
+                    };
+                }
+                if matches!(self.noise, Noise::None) {
+                    return None;
+                }
+                let token = first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, max);
+                Some(race_sorted(s, self.row, weights, self.noise, above, (token, max), &mut self.work.list))
+            },
+        )
     }
 
     /// The outputs of an empty row.

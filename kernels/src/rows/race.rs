@@ -190,11 +190,11 @@ impl Lead {
     }
 
     /// [`Lead::race`] of a list of weights: of every 64 the best two, without a branch that hangs on which they are.
-    #[inline(never)]
+    #[inline(always)]
     fn race_list<S: Simd>(&mut self, s: S, weights: &[f32], start: usize, noise: &Noise<'_>) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 for (part, weights) in weights.chunks(PART).enumerate() {
                     let start = start + PART * part;
                     let mut drawn = [1.0; PART];
@@ -283,12 +283,12 @@ pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option
 }
 
 /// [`certain_place`] in a row that no stage touched.
-#[inline(never)]
+#[inline(always)]
 pub fn certain_race_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, noise: &Noise<'_>) -> Option<usize> {
     let weights = Weights::Shifted { max };
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             certain_place(
                 s,
                 row.len(),
@@ -335,11 +335,11 @@ pub fn certain_race_above<S: Simd, T: Element>(
 }
 
 /// The winner's place in a list of probabilities, and its score.
-#[inline(never)]
+#[inline(always)]
 pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> (usize, f32) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             first_place(
                 s,
                 probabilities.len(),
@@ -352,11 +352,11 @@ pub fn race<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> (usize, 
 }
 
 /// The winner's place in a row that no stage touched.
-#[inline(never)]
+#[inline(always)]
 pub fn race_row<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, noise: &Noise<'_>) -> (usize, f32) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             first_place(
                 s,
                 row.len(),

@@ -84,11 +84,11 @@ impl Part {
 }
 
 /// How many, the least and the greatest.
-#[inline(never)]
+#[inline(always)]
 fn extent<S: Simd, T: Element>(s: S, row: &[T], part: Part) -> (usize, f32, f32) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut part = part;
             let (mut n, mut top, mut bottom) = (0, s.splat(f32::NEG_INFINITY), s.splat(f32::NEG_INFINITY));
             vectors(
@@ -108,11 +108,11 @@ fn extent<S: Simd, T: Element>(s: S, row: &[T], part: Part) -> (usize, f32, f32)
     )
 }
 
-#[inline(never)]
+#[inline(always)]
 fn collect<S: Simd, T: Element>(s: S, row: &[T], part: Part, list: &mut List<'_>) -> usize {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             // Copies, which no store to the list can change.
             let (mut part, mut list, mut n) = (part, list.reborrow(), 0);
             vectors(
@@ -130,11 +130,11 @@ fn collect<S: Simd, T: Element>(s: S, row: &[T], part: Part, list: &mut List<'_>
 }
 
 /// How many fall into each range.
-#[inline(never)]
+#[inline(always)]
 fn histogram<S: Simd, T: Element>(s: S, row: &[T], part: Part, scale: Scale) -> [u32; BINS] {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (mut part, scale) = (part, scale);
             // Neighbours often share a range: lanes take turns between two tables, so that an addition seldom waits for the one before.
             // What is outside counts behind the ranges.
@@ -192,11 +192,11 @@ fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, counts: &[u32; BINS], first: us
 }
 
 /// The place of a run of equals that wins, and its score.
-#[inline(never)]
+#[inline(always)]
 fn race_run<S: Simd>(s: S, n: usize, pr: f32, noise: &Noise<'_>) -> (usize, f32) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             first_place(
                 s,
                 n,
@@ -209,11 +209,11 @@ fn race_run<S: Simd>(s: S, n: usize, pr: f32, noise: &Noise<'_>) -> (usize, f32)
 }
 
 /// The index of the element equal to `value` that has `before` equals before it.
-#[inline(never)]
+#[inline(always)]
 fn nth_equal<S: Simd, T: Element>(s: S, row: &[T], value: f32, mut before: usize) -> usize {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             for at in (0..row.len()).step_by(16) {
                 let v = clean(s, Span { at, len: 16.min(row.len() - at) }.load(s, row, T::NEG_INFINITY));
                 let mut hits = s.mask_bits(s.eq(v, s.splat(value)));

@@ -182,30 +182,35 @@ impl<'a, T: Element> Sample<'a, T> {
     /// The row by way of its block maxima.
     #[inline(always)]
     fn run_blocks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
-        debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
-        let (mut found, summary) = self.scan::<S, BLOCK>(s);
-        let status = self.status(summary);
-        if status & status::EMPTY != 0 {
-            self.write_nothing();
-            return Choice { token: 0, status };
-        }
-        let front = match self.certain::<S, BLOCK>(s, summary.max, &mut found) {
-            Ok(token) => return Choice { token, status },
-            Err(front) => front,
-        };
-        let kept = self.keep::<S, BLOCK>(s, summary.max, front, found);
-        let token = match kept {
-            Kept::List(n) => self.finish_list(s, n, false),
-            Kept::Filled(n) => self.finish_list(s, n, true),
-            Kept::Row(above, weights) => self.finish_row(s, above, &weights),
-            Kept::Sorted(above, weights) => self.finish_sorted(s, above, weights),
-        };
-        // The list of top-k begins with it.
-        let token = token.unwrap_or_else(|| match self.stages.k {
-            0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, summary.max),
-            _ => self.work.list.indices[0] as usize,
-        });
-        Choice { token, status }
+        s.apart(
+            #[inline(always)]
+            move || {
+                debug_assert_eq!(self.work.list.values.len(), self.work.list.indices.len());
+                let (mut found, summary) = self.scan::<S, BLOCK>(s);
+                let status = self.status(summary);
+                if status & status::EMPTY != 0 {
+                    self.write_nothing();
+                    return Choice { token: 0, status };
+                }
+                let front = match self.certain::<S, BLOCK>(s, summary.max, &mut found) {
+                    Ok(token) => return Choice { token, status },
+                    Err(front) => front,
+                };
+                let kept = self.keep::<S, BLOCK>(s, summary.max, front, found);
+                let token = match kept {
+                    Kept::List(n) => self.finish_list(s, n, false),
+                    Kept::Filled(n) => self.finish_list(s, n, true),
+                    Kept::Row(above, weights) => self.finish_row(s, above, &weights),
+                    Kept::Sorted(above, weights) => self.finish_sorted::<S, BLOCK>(s, summary.max, above, weights),
+                };
+                // The list of top-k begins with it.
+                let token = token.unwrap_or_else(|| match self.stages.k {
+                    0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, summary.max),
+                    _ => self.work.list.indices[0] as usize,
+                });
+                Choice { token, status }
+            },
+        )
     }
 
     /// The choice of logits where it does not hang on the sum of the row, which is a pass of its own, or on the ranks of top-k that
@@ -229,22 +234,27 @@ impl<'a, T: Element> Sample<'a, T> {
 
     #[inline(always)]
     fn certain_nucleus<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &Found) -> Result<usize, Option<Front>> {
-        let whole = if let Found::Whole(whole) = found { Some(*whole) } else { None };
-        let (asked, list) = self.nucleus(max);
-        let front = asked.first_front::<S, BLOCK>(s, whole, list);
-        if self.middle.is_some() || self.stages.min_p > 0.0 {
-            return Err(front);
-        }
-        if let Some(token) = self.certain_front(s, front) {
-            return Ok(token);
-        }
-        // A choice among many is rarely moved by the few entries that an estimate leaves open; a list is.
-        if self.filtered.is_some() {
-            return Err(front);
-        }
-        let (asked, list) = self.nucleus(max);
-        let front = asked.second_front::<S, BLOCK>(s, whole, list);
-        self.certain_front(s, front).ok_or(front)
+        s.apart(
+            #[inline(always)]
+            move || {
+                let whole = if let Found::Whole(whole) = found { Some(*whole) } else { None };
+                let (asked, list) = self.nucleus(max);
+                let front = asked.first_front::<S, BLOCK>(s, whole, list);
+                if self.middle.is_some() || self.stages.min_p > 0.0 {
+                    return Err(front);
+                }
+                if let Some(token) = self.certain_front(s, front) {
+                    return Ok(token);
+                }
+                // A choice among many is rarely moved by the few entries that an estimate leaves open; a list is.
+                if self.filtered.is_some() {
+                    return Err(front);
+                }
+                let (asked, list) = self.nucleus(max);
+                let front = asked.second_front::<S, BLOCK>(s, whole, list);
+                self.certain_front(s, front).ok_or(front)
+            },
+        )
     }
 
     /// What top-p asks, and the list to look in.
@@ -328,6 +338,11 @@ impl<'a, T: Element> Sample<'a, T> {
 /// Where the first maximum of the row is.
 #[inline(always)]
 pub(super) fn first_of<S: Simd, T: Element, const B: usize>(s: S, row: &[T], maxima: &[f32], max: f32) -> usize {
-    let block = position(s, &maxima[..row.len().div_ceil(B)], 0, max);
-    position(s, row, block * B, max)
+    s.apart(
+        #[inline(always)]
+        move || {
+            let block = position(s, &maxima[..row.len().div_ceil(B)], 0, max);
+            position(s, row, block * B, max)
+        },
+    )
 }

@@ -119,7 +119,7 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
 }
 
 /// The cleaned values at some indices, which ascend; of an index past the row anything.
-#[inline(never)]
+#[inline(always)]
 pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
     /// So many are fetched before they are cleaned: a vector cannot be read at once from parts that were just written.
     const PART: usize = 64;
@@ -127,9 +127,9 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     fn of<T: Element>(row: &[T], index: i32) -> T {
         row[(index as u32 as usize).min(row.len() - 1)]
     }
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (values, indices) = match is_wide::<S>() && size_of::<T>() == size_of::<f32>() {
                 true => look_up_wide(s, row, indices, values),
                 false => (values, indices),

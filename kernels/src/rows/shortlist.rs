@@ -124,7 +124,7 @@ fn largest_below<S: Simd>(s: S, weights: &Weights, noise: f32, low: f32, (least,
 }
 
 /// How many elements are above each value, and a list of those from `least` to the first of the values; `None` without room for it.
-#[inline(never)]
+#[inline(always)]
 fn look<S: Simd, T: Element>(
     s: S,
     row: &[T],
@@ -132,9 +132,9 @@ fn look<S: Simd, T: Element>(
     least: f32,
     list: &mut List<'_>,
 ) -> Option<([usize; COUNTS], usize)> {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             // Copies, which no store to the list can change.
             let (mut list, least, most) = (list.reborrow(), s.splat(least), s.splat(values[0]));
             let (mut counts, mut n, mut fits) = ([s.splat_i32(0); COUNTS], 0, true);

@@ -106,11 +106,11 @@ pub fn softmax_of_list<S: Simd>(s: S, values: &mut [f32], is_logits: bool) {
 impl Weights {
     /// [`Weights::of_row`] of logits that are all below +inf, and a `copy`, as long as the row, of nothing but -inf: its memory is
     /// fetched while exponentials are computed.
-    #[inline(never)]
+    #[inline(always)]
     pub fn of_row_and_fill<S: Simd, T: Element>(s: S, row: &[T], max: f32, copy: &mut [f32]) -> Weights {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let sum = row_sum(
                     s,
                     row.len(),
@@ -126,11 +126,11 @@ impl Weights {
     }
 
     /// Of a whole row with a finite maximum.
-    #[inline(never)]
+    #[inline(always)]
     pub fn of_row<S: Simd, T: Element>(s: S, row: &[T], max: f32, is_logits: bool) -> Weights {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 if !is_logits {
                     return Weights::Given;
                 }
@@ -216,11 +216,11 @@ impl Weights {
     }
 
     /// Makes probabilities of a list of values.
-    #[inline(never)]
+    #[inline(always)]
     pub fn apply<S: Simd>(&self, s: S, values: &mut [f32]) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 vectors(
                     values.len(),
                     #[inline(always)]
@@ -231,11 +231,11 @@ impl Weights {
     }
 
     /// Makes probabilities of a short list whose values lie within bounds, as [`sorted_few`] sorts it; false where it does not.
-    #[inline(never)]
+    #[inline(always)]
     pub fn apply_few<S: Simd>(&self, s: S, list: &mut List<'_>, n: usize, bounds: (f32, f32)) -> bool {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let values = list.values.first_chunk_mut().expect("room");
                 let places = list.indices[FEW..].first_chunk_mut().expect("room");
                 sorted_few(
@@ -252,13 +252,15 @@ impl Weights {
     }
 
     /// The probability of one value.
-    #[inline(never)]
+    #[inline(always)]
     pub fn of_one<S: Simd>(&self, s: S, value: f32) -> f32 {
-        let mut lanes = [0.0; 16];
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || s.store(self.of(s, s.splat(value)), &mut lanes),
-        );
-        lanes[0]
+            move || {
+                let mut lanes = [0.0; 16];
+                s.store(self.of(s, s.splat(value)), &mut lanes);
+                lanes[0]
+            },
+        )
     }
 }

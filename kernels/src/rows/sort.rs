@@ -91,11 +91,11 @@ fn sort_runs<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Rang
 }
 
 /// Sorts again those that shared a step. Distances within a step have fewer bits, so this comes to an end.
-#[inline(never)]
+#[inline(always)]
 fn sort_steps<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Range<usize>, scale: Scale) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut from = range.start;
             while let Some(rise) = first_rise(s, &values[from..range.end]) {
                 let rise = from + rise;
@@ -109,11 +109,11 @@ fn sort_steps<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Ran
 }
 
 /// Sorts some entries by their keys.
-#[inline(never)]
+#[inline(always)]
 fn sort_range<S: Simd>(s: S, values: &mut [f32], indices: &mut [i32], range: Range<usize>) -> Scale {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let n = range.len();
             let m = keys_len(n);
             let scale = Scale::new(threshold::range(s, &values[range.clone()]), m.trailing_zeros());

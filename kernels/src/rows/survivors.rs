@@ -52,11 +52,11 @@ impl Above {
     }
 
     /// How many elements of a row are in.
-    #[inline(never)]
+    #[inline(always)]
     pub fn count<S: Simd, T: Element>(self, s: S, row: &[T]) -> usize {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let (mut above, mut n) = (self, 0);
                 vectors(
                     row.len(),
@@ -72,11 +72,11 @@ impl Above {
     }
 
     /// Copies what is in to `output`, with `fill` elsewhere.
-    #[inline(never)]
+    #[inline(always)]
     pub fn copy<S: Simd, T: Element>(self, s: S, row: &[T], fill: f32, output: &mut [f32]) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let (mut above, fill) = (self, s.splat(fill));
                 vectors(
                     row.len(),
@@ -111,11 +111,11 @@ pub fn pieces<S: Simd, T: Element>(
 }
 
 /// Makes a list of the survivors of a part of the row that starts at `start`.
-#[inline(never)]
+#[inline(always)]
 fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, above: &mut Above, list: &mut List<'_>) -> usize {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             // Copies, which no store to the list can change.
             let (mut kept, mut list, mut n) = (*above, list.reborrow(), 0);
             vectors(

@@ -78,13 +78,13 @@ impl Search {
 
 /// A value that at least `k` of `values` reach, none of them a NaN, and at most `slack` more; where ties forbid that, the k-th largest.
 /// And how many reach it. 1 <= k <= `values.len()`.
-#[inline(never)]
+#[inline(always)]
 pub fn threshold<S: Simd>(s: S, values: &[f32], k: usize, slack: usize) -> (f32, usize) {
     /// So many are worth a place of their own, where they are all that is looked at.
     const FEW: usize = 256;
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (low, high) = range(s, values);
             let mut search = Search { low, reached: values.len(), high, beyond: 0, turn: false };
             let enough = [k, k + slack];

@@ -58,11 +58,11 @@ impl Kernel for TopKChoice<'_> {
 }
 
 /// Makes weights of a sorted list of values; 0 where all are -inf.
-#[inline(never)]
+#[inline(always)]
 fn weigh<S: Simd>(s: S, values: &mut [f32], diversity: f32) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut top = s.splat(f32::NEG_INFINITY);
             vectors(
                 values.len(),

@@ -96,11 +96,11 @@ impl Descending<'_> {
 }
 
 /// The mass of what is kept, and where the last of that stands, in descending order.
-#[inline(never)]
+#[inline(always)]
 fn last<S: Simd>(s: S, row: &[f32], mut kept: Above) -> (u128, usize) {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (mut sum, mut least, mut index) = (Total::new(s), f32::INFINITY, 0);
             vectors(
                 row.len(),

@@ -16,11 +16,11 @@ use crate::element::Element;
 use crate::simd::Simd;
 
 /// The largest value down to which the weights of `values` sum up to `part` of their whole: nearly, it is a guess.
-#[inline(never)]
+#[inline(always)]
 fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32) -> f32 {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let (mut low, mut high) = range(s, values);
             let whole = weight_from(s, values, weights, f32::NEG_INFINITY);
             let target = whole * part;
@@ -125,11 +125,11 @@ struct Seen {
 }
 
 /// One pass over the row with the window from `least` to `most`.
-#[inline(never)]
+#[inline(always)]
 fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, most: f32, list: &mut List<'_>) -> Seen {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             // Copies, which no store to the list can change.
             let (weights, mut list) = (*weights, list.reborrow());
             let (most, lowest) = (s.splat(most), s.splat(f32::NEG_INFINITY));
@@ -172,11 +172,11 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
 pub const SAMPLE: usize = 2048;
 
 /// Puts a sample of a row of at least 16 elements into the front half of the list; returns its size.
-#[inline(never)]
+#[inline(always)]
 pub fn sample<S: Simd, T: Element>(s: S, row: &[T], list: &mut List<'_>) -> usize {
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let vectors = row.len() / 16;
             let taken = vectors.min(list.values.len() / 32).min(SAMPLE / 16);
             for (i, to) in list.values.as_chunks_mut::<16>().0[..taken].iter_mut().enumerate() {

@@ -18,6 +18,9 @@ pub trait Dot: Simd {
     /// Whether registers are left beside the accumulators of a tile: loops write out a few steps then, else one, or the compiler
     /// mixes them.
     const MANY_REGISTERS: bool = true;
+    /// Whether the processors with this token have a first cache of less than 48 KiB, so that requests for weights go to the second;
+    /// `None` where some have: the processor is asked then. `Some(false)` too where there are no such requests.
+    const SMALL_FIRST_CACHE: Option<bool> = Some(false);
     /// Whether [`Dot::dot`] adds something of its own for each weight, which [`Dot::start`] takes back.
     const OFFSET: bool = false;
     /// What [`Dot::tile_unit`] gives.

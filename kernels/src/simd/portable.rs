@@ -63,6 +63,10 @@ impl Simd for Portable {
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }
+    #[inline(never)]
+    fn apart<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 
     #[inline(always)]
     fn load(self, a: &[f32; 16]) -> f32x16 {

@@ -46,7 +46,7 @@ impl Matmul<'_> {
     }
 
     /// Some bands over NV panels of a group, the weights behind them asked for by all bands in equal shares.
-    #[inline(never)]
+    #[inline(always)]
     fn band_panels<S: Dot, const NV: usize>(
         &mut self,
         s: S,
@@ -55,9 +55,9 @@ impl Matmul<'_> {
         bands: Bands,
         some: Range<usize>,
     ) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let (x, weights) = (self.x, self.weights);
                 let sums: &mut [[i32; 16]] = bytemuck::cast_slice_mut(&mut self.words[..MATMUL_WORDS]);
                 let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);

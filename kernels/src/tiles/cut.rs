@@ -161,8 +161,8 @@ impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     fn pass<S: Dot>(self, s: S, slice: &mut Slice<'_>, mut panels: Together<'_>) {
         for some in widths::<NV>(0..panels.width) {
             match some.len() {
-                1 => self.over::<S, 1>(s, some.start, slice, &mut panels),
-                2 => self.over::<S, 2>(s, some.start, slice, &mut panels),
+                1 if const { NV > 1 } => self.over::<S, 1>(s, some.start, slice, &mut panels),
+                2 if const { NV > 2 } => self.over::<S, 2>(s, some.start, slice, &mut panels),
                 _ => self.over::<S, NV>(s, some.start, slice, &mut panels),
             }
         }

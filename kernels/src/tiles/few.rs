@@ -134,7 +134,7 @@ impl Sweep<'_> {
     }
 
     /// All rows, in equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.
-    #[inline(never)]
+    #[inline(always)]
     fn streams<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool>(
         &mut self,
         s: S,
@@ -142,14 +142,14 @@ impl Sweep<'_> {
         parts: usize,
     ) {
         let parts = if IN_PARTS { parts } else { 1 };
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 for some in widths::<NV>(panels.clone()) {
                     for part in 0..parts {
                         match some.len() {
-                            1 => self.stream::<S, MR, 1, IN_PARTS>(s, some.start, &panels, (part, parts)),
-                            2 => self.stream::<S, MR, 2, IN_PARTS>(s, some.start, &panels, (part, parts)),
+                            1 if const { NV > 1 } => self.stream::<S, MR, 1, IN_PARTS>(s, some.start, &panels, (part, parts)),
+                            2 if const { NV > 2 } => self.stream::<S, MR, 2, IN_PARTS>(s, some.start, &panels, (part, parts)),
                             _ => self.stream::<S, MR, NV, IN_PARTS>(s, some.start, &panels, (part, parts)),
                         }
                     }
@@ -180,9 +180,12 @@ impl Sweep<'_> {
             (w[v], next[v]) = (self.weights.panel(panel + v), self.weights.panel(after + v));
             s.prefetch(self.weights.sums_line(panel + v));
         }
-        let acc = match has_small_first_cache() {
-            true => sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts)),
-            false => sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts)),
+        let acc = if const { matches!(S::SMALL_FIRST_CACHE, Some(true)) }
+            || const { S::SMALL_FIRST_CACHE.is_none() } && has_small_first_cache()
+        {
+            sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts))
+        } else {
+            sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts))
         };
         let start = self.start::<S, NV>(s, panel);
         for m in 0..MR {

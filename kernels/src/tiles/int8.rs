@@ -31,28 +31,31 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[S::Weights]; NV],
+    ask: impl FnMut(usize, usize),
+    acc: [[S::I32; NV]; MR],
+) -> [[S::I32; NV]; MR] {
+    if const { S::MANY_REGISTERS } {
+        units::<S, MR, NV, UNIT>(s, x, w, ask, acc)
+    } else {
+        units::<S, MR, NV, RUN>(s, x, w, ask, acc)
+    }
+}
+
+/// That in units of LEN steps: slices of one known length, so that no index is checked.
+#[inline(always)]
+fn units<S: Dot, const MR: usize, const NV: usize, const LEN: usize>(
+    s: S,
+    x: [&[S::Quad]; MR],
+    w: [&[S::Weights]; NV],
     mut ask: impl FnMut(usize, usize),
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
-    // Equal lengths, so that no index below is checked.
-    if const { !S::MANY_REGISTERS } {
-        let runs = x[0].len() / RUN;
-        let (x, w) = (chunks::<_, RUN, MR>(x, runs), chunks::<_, RUN, NV>(w, runs));
-        for run in 0..runs {
-            ask(run, runs);
-            let (x, w) = (at(x, run), at(w, run));
-            for i in 0..RUN {
-                step(s, at(x, i), at(w, i), &mut acc);
-            }
-        }
-        return acc;
-    }
-    let units = x[0].len() / UNIT;
-    let (x, w) = (chunks::<_, UNIT, MR>(x, units), chunks::<_, UNIT, NV>(w, units));
+    let units = x[0].len() / LEN;
+    let (x, w) = (chunks::<_, LEN, MR>(x, units), chunks::<_, LEN, NV>(w, units));
     for u in 0..units {
         ask(u, units);
         let (x, w) = (at(x, u), at(w, u));
-        for i in 0..UNIT {
+        for i in 0..LEN {
             step(s, at(x, i), at(w, i), &mut acc);
         }
     }

@@ -105,7 +105,7 @@ impl Kernel for Matmul<'_> {
         if const { matches!(S::ISA, Isa::Avx512Vnni | Isa::Avx512Amx) } {
             // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows.
             match rows {
-                33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
+                33.. if const { S::SMALL_FIRST_CACHE.is_none() } && has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
@@ -184,8 +184,8 @@ impl Sweep<'_> {
             for panels in widths::<NV>(group.clone()) {
                 let after = if panels.end < group.end { panels.end } else { back };
                 match panels.len() {
-                    1 => self.block::<S, MR, 1, KC>(s, panels.start, after, &group, range.clone()),
-                    2 => self.block::<S, MR, 2, KC>(s, panels.start, after, &group, range.clone()),
+                    1 if const { NV > 1 } => self.block::<S, MR, 1, KC>(s, panels.start, after, &group, range.clone()),
+                    2 if const { NV > 2 } => self.block::<S, MR, 2, KC>(s, panels.start, after, &group, range.clone()),
                     _ => self.block::<S, MR, NV, KC>(s, panels.start, after, &group, range.clone()),
                 }
             }
@@ -206,7 +206,7 @@ impl Sweep<'_> {
     }
 
     /// Some groups of MR rows over NV panels of a group, `[row][panel]` into `parked`; afterwards come the panels from `after` on.
-    #[inline(never)]
+    #[inline(always)]
     fn block<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
         &mut self,
         s: S,
@@ -215,9 +215,9 @@ impl Sweep<'_> {
         group: &Range<usize>,
         groups: Range<usize>,
     ) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let zero = [s.splat_i32(0); NV];
                 let start = self.start::<S, NV>(s, panel);
                 let count = groups.len();

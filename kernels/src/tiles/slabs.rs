@@ -70,11 +70,11 @@ impl Slabs<'_> {
     }
 
     /// Packs a slab of some panels.
-    #[inline(never)]
+    #[inline(always)]
     fn pack<S: Dot>(&mut self, s: S, panels: &Range<usize>, slab: Range<usize>) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 for from in slab.clone().step_by(QUADS) {
                     let mut left = panels.clone();
                     while !left.is_empty() {

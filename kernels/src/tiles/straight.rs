@@ -74,11 +74,11 @@ impl Straight<'_> {
     }
 
     /// All rows over the columns of a strip.
-    #[inline(never)]
+    #[inline(always)]
     fn strip<S: Dot, const MR: usize>(&self, s: S, strip: &mut Strip<'_>) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let mut x: [&[S::Quad]; MR] = [&[]; MR];
                 for m in 0..MR {
                     x[m] = self.x.row(m);

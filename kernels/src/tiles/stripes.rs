@@ -47,11 +47,11 @@ impl Stripes<'_> {
     }
 
     /// Some bands over a pair of a group, the stripe behind it asked for by all bands in equal shares.
-    #[inline(never)]
+    #[inline(always)]
     fn pair<S: Dot>(&mut self, s: S, panel: usize, group: &Range<usize>, some: Range<usize>) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let Stripes { x, bands, weights, ref mut words } = *self;
                 let (sums, packed) = words[..STRIPES_WORDS].split_at_mut(GROUP_SUMS * 8);
                 let sums = &mut bytemuck::cast_slice_mut(sums)[panel - group.start..];

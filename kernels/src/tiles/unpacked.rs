@@ -110,11 +110,11 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     /// Packs some quads of four panels or, where rows crowd, of eight, with the column sums of just these; returns which panels.
-    #[inline(never)]
+    #[inline(always)]
     fn pack<S: Dot>(&mut self, s: S, panels: Range<usize>, quads: Range<usize>) -> Range<usize> {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
                 let (packed, sums) = self.weights.pack(s, one, &panels, quads, (self.packed, PITCH), self.weights.crowd());
                 for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
@@ -139,11 +139,11 @@ struct Strip<'a, C> {
 
 impl<C: Cut> Strip<'_, C> {
     /// Some parts of the rows, [panels][row][width] into `parked`.
-    #[inline(never)]
+    #[inline(always)]
     fn block<S: Dot>(&mut self, s: S, parts: Range<usize>) {
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let Strip { cut, packer, panels, parked, staged } = self;
                 let (k, quads) = (packer.weights.k, panel_vectors(packer.weights.k));
                 for from in (0..quads).step_by(SLICE / 4) {

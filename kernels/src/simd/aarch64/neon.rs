@@ -78,6 +78,10 @@ impl<const DOT: bool> Simd for Token<DOT> {
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }
+    #[inline(never)]
+    fn apart<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 
     #[inline(always)]
     fn load(self, a: &[f32; 16]) -> F {

@@ -42,10 +42,7 @@ macro_rules! both {
 
 mod dot;
 
-#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn plain<R>(f: impl FnOnce() -> R) -> R {
-    f()
-}
+compiled_with!(plain, apart, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 
 type F = [__m256; 2];
 type I = [__m256i; 2];
@@ -70,6 +67,10 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
         hw!(plain(f))
+    }
+    #[inline(always)]
+    fn apart<R>(self, f: impl FnOnce() -> R) -> R {
+        hw!(apart(f))
     }
 
     #[inline(always)]

@@ -46,15 +46,8 @@ macro_rules! hw {
 
 mod dot;
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn plain<R>(f: impl FnOnce() -> R) -> R {
-    f()
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn vnni<R>(f: impl FnOnce() -> R) -> R {
-    f()
-}
+compiled_with!(plain, plain_apart, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
+compiled_with!(vnni, vnni_apart, "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 
 #[inline(always)]
 fn first(n: usize) -> __mmask16 {
@@ -76,6 +69,10 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
         // A constant: of two functions only one is compiled.
         if const { UNIT == PLAIN } { hw!(plain(f)) } else { hw!(vnni(f)) }
+    }
+    #[inline(always)]
+    fn apart<R>(self, f: impl FnOnce() -> R) -> R {
+        if const { UNIT == PLAIN } { hw!(plain_apart(f)) } else { hw!(vnni_apart(f)) }
     }
 
     #[inline(always)]

@@ -1,5 +1,20 @@
 //! The x86-64 tokens.
 
+/// Two functions that run what they are given with these features: one that goes into a caller which has them, and one that is called.
+macro_rules! compiled_with {
+    ($here:ident, $apart:ident, $features:literal) => {
+        #[target_feature(enable = $features)]
+        fn $here<R>(f: impl FnOnce() -> R) -> R {
+            f()
+        }
+
+        #[inline(never)]
+        #[target_feature(enable = $features)]
+        fn $apart<R>(f: impl FnOnce() -> R) -> R {
+            f()
+        }
+    };
+}
 mod amx;
 mod avx2;
 mod avx512;

@@ -12,6 +12,7 @@ impl Dot for Avx2 {
     type Quad = [i16; 4];
     type Weights = [i16; 64];
     const MANY_REGISTERS: bool = false;
+    const SMALL_FIRST_CACHE: Option<bool> = None;
     type Unit = core::convert::Infallible;
 
     #[inline(always)]

@@ -13,6 +13,7 @@ impl Dot for Avx512Vnni {
     type Quad = [u8; 4];
     type Weights = [i8; 64];
     type Unit = core::convert::Infallible;
+    const SMALL_FIRST_CACHE: Option<bool> = None;
     const OFFSET: bool = true;
 
     #[inline(always)]
@@ -78,6 +79,7 @@ impl Dot for Avx512 {
     type Quad = [i16; 4];
     type Weights = [i16; 64];
     type Unit = core::convert::Infallible;
+    const SMALL_FIRST_CACHE: Option<bool> = Some(true);
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i16; 4] {
