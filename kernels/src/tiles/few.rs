@@ -2,7 +2,6 @@
 //! each of some parts of the rows. Panels follow one another without a pause.
 
 use super::gemv::gemv;
-use super::int8::RUN;
 use super::matmul::{Finished, Sink, Sweep, widths};
 use super::side_by_side::slices;
 use crate::dispatch::has_small_first_cache;
@@ -61,7 +60,7 @@ const LONGER: usize = 20;
 /// Lines from those of a step to those that it asks for, in each panel; 0 if it asks for none.
 const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> usize {
     match far {
-        _ if !S::MANY_REGISTERS => AHEAD / nv / RUN * RUN,
+        _ if !S::MANY_REGISTERS => AHEAD / nv,
         true if rows * nv >= LONGER => PAGE,
         false if rows >= LONG => AHEAD / nv / 2 * 2,
         _ => 0,
@@ -84,9 +83,8 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
     }
     let end = w[0].len();
     if const { IN_PARTS && in_small_parts::<S>(NV) } {
-        let share = end.div_ceil(parts).next_multiple_of(RUN).min(end);
-        let first = (share * part).min(end - share);
-        let coming = slices(next, first..first + share);
+        let share = end / parts;
+        let coming = slices(next, share * part..share * (part + 1));
         acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, 0..share), slices(w, 0..share), coming, acc);
         return gemv::<S, MR, NV, 0, FAR>(s, slices(x, share..end), slices(w, share..end), [], acc);
     }

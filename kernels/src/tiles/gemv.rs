@@ -5,8 +5,7 @@
 //! latency of the dot instruction, and registers are many: where they are few, a product is two instructions, of which only the
 //! addition waits for the step before.
 
-use super::int8::RUN;
-use super::side_by_side::{at, chunks};
+use super::side_by_side::{at, chunks, slices};
 use crate::simd::Dot;
 
 /// Accumulators that are chains enough.
@@ -21,19 +20,16 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
     coming: [&[[i8; 64]]; ASKED],
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
-    // Equal lengths, so that no index below is checked.
+    // Equal lengths, so that no index below is checked. Runs of a known number of steps would spare the check that is left, of `coming`,
+    // and take longer: their end is not foreseen.
     if const { !S::MANY_REGISTERS } {
-        let runs = x[0].len() / RUN;
-        let (x, w, coming) =
-            (chunks::<_, RUN, MR>(x, runs), chunks::<_, RUN, NV>(w, runs), chunks::<_, RUN, ASKED>(coming, runs));
-        for run in 0..runs {
-            let (x, w) = (at(x, run), at(w, run));
-            for i in 0..RUN {
-                for v in 0..ASKED {
-                    ask::<S, FAR>(s, &coming[v][run][i]);
-                }
-                step(s, at(x, i), at(w, i), &mut acc);
+        let steps = x[0].len();
+        let (x, w, coming) = (slices(x, 0..steps), slices(w, 0..steps), slices(coming, 0..steps));
+        for i in 0..steps {
+            for v in 0..ASKED {
+                ask::<S, FAR>(s, &coming[v][i]);
             }
+            step(s, at(x, i), at(w, i), &mut acc);
         }
         return acc;
     }

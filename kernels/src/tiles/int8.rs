@@ -10,52 +10,46 @@
 //! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
 //! computing then take the longer of the two times, not their sum.
 
-use super::side_by_side::{at, chunks};
+use super::side_by_side::{at, chunks, slices};
 use crate::simd::Dot;
 
-/// Steps that are written out.
+/// Steps that are written out, and steps of a loop that is not, between two requests.
 const UNIT: usize = 4;
-
-/// Steps of a loop that is not written out, of which each slice of K has a multiple: as their number is known, no index is checked.
-pub(super) const RUN: usize = 16;
+const LOOP: usize = 16;
 
 /// Steps from request to request.
 pub(super) const fn steps_between_requests<S: Dot>() -> usize {
-    if S::MANY_REGISTERS { UNIT } else { RUN }
+    if S::MANY_REGISTERS { UNIT } else { LOOP }
 }
 
-/// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 16 of them, `w[v]` a vector.
+/// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
 /// On the way `ask(u, of)` is called for each `u < of`, to ask for weights that come.
 #[inline(always)]
 pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[S::Weights]; NV],
-    ask: impl FnMut(usize, usize),
-    acc: [[S::I32; NV]; MR],
-) -> [[S::I32; NV]; MR] {
-    if const { S::MANY_REGISTERS } {
-        units::<S, MR, NV, UNIT>(s, x, w, ask, acc)
-    } else {
-        units::<S, MR, NV, RUN>(s, x, w, ask, acc)
-    }
-}
-
-/// That in units of LEN steps: slices of one known length, so that no index is checked.
-#[inline(always)]
-fn units<S: Dot, const MR: usize, const NV: usize, const LEN: usize>(
-    s: S,
-    x: [&[S::Quad]; MR],
-    w: [&[S::Weights]; NV],
     mut ask: impl FnMut(usize, usize),
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
-    let units = x[0].len() / LEN;
-    let (x, w) = (chunks::<_, LEN, MR>(x, units), chunks::<_, LEN, NV>(w, units));
+    // Equal lengths, so that no index below is checked.
+    if const { !S::MANY_REGISTERS } {
+        let steps = x[0].len();
+        let (x, w) = (slices(x, 0..steps), slices(w, 0..steps));
+        for (u, from) in (0..steps).step_by(LOOP).enumerate() {
+            ask(u, steps.div_ceil(LOOP));
+            for i in from..steps.min(from + LOOP) {
+                step(s, at(x, i), at(w, i), &mut acc);
+            }
+        }
+        return acc;
+    }
+    let units = x[0].len() / UNIT;
+    let (x, w) = (chunks::<_, UNIT, MR>(x, units), chunks::<_, UNIT, NV>(w, units));
     for u in 0..units {
         ask(u, units);
         let (x, w) = (at(x, u), at(w, u));
-        for i in 0..LEN {
+        for i in 0..UNIT {
             step(s, at(x, i), at(w, i), &mut acc);
         }
     }
