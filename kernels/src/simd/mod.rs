@@ -55,8 +55,8 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
 
     /// Runs `f` compiled with the features of this instruction set. `f` must be `#[inline(always)]`.
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R;
-    /// The same in a function of its own, which what `f` captures is handed to: for what is long and has several callers, or is rarely
-    /// reached. `f` captures by `move`, or each value is fetched by way of its place.
+    /// [`Simd::vectorize`] in a function of its own: for what is long and has several callers, or is rarely reached. `f` captures by
+    /// `move`: what it captures lies side by side then, else each value is fetched by way of its place.
     fn apart<R>(self, f: impl FnOnce() -> R) -> R;
 
     /// Reads 16 `f32`.
