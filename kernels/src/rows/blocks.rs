@@ -94,7 +94,7 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
     }
 }
 
-#[inline(never)]
+#[inline(always)]
 fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s: S,
     row: &[T],
@@ -103,9 +103,9 @@ fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
     nan: bool,
 ) -> Option<(Summary, Whole)> {
     let estimate = Estimate::new(center)?;
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut sums = [s.splat(0.0); 4];
             let best = pass::<S, T, BLOCK, FOLDED>(
                 s,

@@ -49,15 +49,12 @@ impl<T: Element> Sample<'_, T> {
                     return self.keep_best(s, max);
                 }
                 let first = match found {
-                    Found::Leaders(first, _) => Some(self.all_ranks::<S, BLOCK>(s, first)),
-                    Found::Top(first) => Some(first),
-                    Found::Blocks | Found::Whole(_) => None,
+                    Found::Leaders(first, _) => self.all_ranks::<S, BLOCK>(s, first),
+                    Found::Top(first) => first,
+                    _ if p < 1.0 => return self.keep_nucleus::<S, BLOCK>(s, max, front),
+                    _ => return self.keep_whole::<S, BLOCK>(s, max),
                 };
-                match first {
-                    Some(first) => self.keep_top_k::<S, BLOCK>(s, first),
-                    None if p < 1.0 => self.keep_nucleus::<S, BLOCK>(s, max, front),
-                    None => self.keep_whole::<S, BLOCK>(s, max),
-                }
+                self.keep_top_k::<S, BLOCK>(s, first)
             },
         )
     }

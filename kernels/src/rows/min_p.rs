@@ -36,15 +36,15 @@ fn log_of_one<S: Simd>(s: S, x: f32) -> f32 {
 }
 
 /// Whether a sample of the row suggests that more than `n` elements reach a bound.
-#[inline(never)]
+#[inline(always)]
 pub fn reaches_often<S: Simd, T: Element>(s: S, row: &[T], bound: f32, n: usize) -> bool {
     const SAMPLE: usize = 32;
     if row.len() <= n {
         return false;
     }
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut hits = 0;
             for part in 0..SAMPLE {
                 let v = Span { at: part * (row.len() / SAMPLE), len: 16 }.load(s, row, T::NEG_INFINITY);

@@ -64,12 +64,12 @@ fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
 
 /// More than what all elements that are at most `bound` and outside a list have together, as multiples of the largest; `block` is the
 /// size of the blocks.
-#[inline(never)]
+#[inline(always)]
 fn rest<S: Simd>(s: S, maxima: &[f32], block: usize, bound: f32, max: f32) -> Option<f64> {
     let estimate = Estimate::new(max)?;
-    let sum = s.vectorize(
+    let sum = s.apart(
         #[inline(always)]
-        || {
+        move || {
             let mut sum = s.splat(0.0);
             vectors(
                 maxima.len(),

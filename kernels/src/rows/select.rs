@@ -62,12 +62,12 @@ impl List<'_> {
 
     /// Keeps, of the first `n`, the `k` best, in order. Returns a value that all of them reach and, of the others, only equals of the
     /// last one.
-    #[inline(never)]
+    #[inline(always)]
     pub fn cut<S: Simd>(&mut self, s: S, n: usize, k: usize) -> f32 {
         let (bound, reached) = threshold(s, &self.values[..n], k, 0);
-        s.vectorize(
+        s.apart(
             #[inline(always)]
-            || {
+            move || {
                 let above = if reached > k { count(s, &self.values[..n], next_above(bound)) } else { 0 };
                 let mut best = Above { value: bound, ties: if reached > k { k - above } else { usize::MAX } };
                 let mut kept = 0;

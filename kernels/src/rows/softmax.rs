@@ -84,14 +84,14 @@ pub fn write_softmax<S: Simd>(s: S, max: f32, output: &mut [f32], mut logits: im
 }
 
 /// Makes probabilities of a sorted list of values.
-#[inline(never)]
+#[inline(always)]
 pub fn softmax_of_list<S: Simd>(s: S, values: &mut [f32], is_logits: bool) {
     if !is_logits {
         return Weights::Given.apply(s, values);
     }
-    s.vectorize(
+    s.apart(
         #[inline(always)]
-        || {
+        move || {
             write_softmax(
                 s,
                 values[0],
@@ -155,13 +155,13 @@ impl Weights {
     }
 
     /// The softmax of a row, taken again of the probabilities of what is kept of it.
-    #[inline(never)]
+    #[inline(always)]
     pub fn again<S: Simd, T: Element>(&self, s: S, row: &[T], mut kept: Above) -> Weights {
         let Weights::Softmax { max, sum } = *self else { return *self };
         let top = self.of_one(s, max);
-        let total = s.vectorize(
+        let total = s.apart(
             #[inline(always)]
-            || {
+            move || {
                 row_sum(
                     s,
                     row.len(),
