@@ -75,6 +75,14 @@ pub fn exp_not_positive<S: Simd>(s: S, x: S::F32) -> S::F32 {
 /// [`exp`] for x <= [`constants::EXP_MAX`]; 0 for NaN.
 #[inline(always)]
 pub fn exp_or_zero<S: Simd>(s: S, x: S::F32) -> S::F32 {
+    s.common(
+        #[inline(always)]
+        move || reduced_exp(s, x),
+    )
+}
+
+#[inline(always)]
+fn reduced_exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let shifted = s.fma(x, s.splat(LOG2_E), s.splat(ROUND));
     let n = s.sub(shifted, s.splat(ROUND));
     let r = s.fma(n, s.splat(-LN2_HI), x);
@@ -89,6 +97,14 @@ pub fn exp_or_zero<S: Simd>(s: S, x: S::F32) -> S::F32 {
 /// ln x: -inf for 0, NaN below, +inf for +inf; subnormal arguments are exact like the rest.
 #[inline(always)]
 pub fn log<S: Simd>(s: S, x: S::F32) -> S::F32 {
+    s.common(
+        #[inline(always)]
+        move || reduced_log(s, x),
+    )
+}
+
+#[inline(always)]
+fn reduced_log<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let tiny = s.lt(x, s.splat(f32::MIN_POSITIVE));
     let y = s.select(tiny, s.mul(x, s.splat(8_388_608.0)), x);
     let bits = s.bits(y);

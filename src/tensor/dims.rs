@@ -28,9 +28,10 @@ pub struct Dims {
     extent: usize,
 }
 
-/// A number of dimensions. The values that it does not have tell an absent tensor: that takes no room of its own.
+/// A number of dimensions. The values that it does not have tell an absent tensor: that takes no room of its own. A whole word: what
+/// stands beside a byte would be copied in pieces, and read again before they are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(usize)]
 enum Rank {
     Zero,
     One,

@@ -190,25 +190,35 @@ fn step<S: Simd, const D: usize>(s: S, a: S::I32, first: S::Mask) -> S::I32 {
 /// The last four steps of a merge: a vector on its own.
 #[inline(always)]
 fn merge<S: Simd>(s: S, a: S::I32, rises: bool) -> S::I32 {
-    let falls = s.eq_i32(s.splat_i32(0), s.splat_i32(i32::from(rises)));
-    let a = step::<S, 8>(s, a, s.differ(lower::<S, 8>(s), falls));
-    let a = step::<S, 4>(s, a, s.differ(lower::<S, 4>(s), falls));
-    let a = step::<S, 2>(s, a, s.differ(lower::<S, 2>(s), falls));
-    step::<S, 1>(s, a, s.differ(lower::<S, 1>(s), falls))
+    s.common(
+        #[inline(always)]
+        move || {
+            let falls = s.eq_i32(s.splat_i32(0), s.splat_i32(i32::from(rises)));
+            let a = step::<S, 8>(s, a, s.differ(lower::<S, 8>(s), falls));
+            let a = step::<S, 4>(s, a, s.differ(lower::<S, 4>(s), falls));
+            let a = step::<S, 2>(s, a, s.differ(lower::<S, 2>(s), falls));
+            step::<S, 1>(s, a, s.differ(lower::<S, 1>(s), falls))
+        },
+    )
 }
 
 /// Sorts a vector on its own, up to runs of eight that rise and fall in turn.
 #[inline(always)]
 fn runs<S: Simd>(s: S, a: S::I32) -> S::I32 {
-    let all = s.eq_i32(s.splat_i32(0), s.splat_i32(0));
-    let (one, two, four, eight) = (lower::<S, 1>(s), lower::<S, 2>(s), lower::<S, 4>(s), lower::<S, 8>(s));
-    let falls = [s.differ(two, all), s.differ(four, all), s.differ(eight, all)];
-    let a = step::<S, 1>(s, a, s.differ(one, falls[0]));
-    let a = step::<S, 2>(s, a, s.differ(two, falls[1]));
-    let a = step::<S, 1>(s, a, s.differ(one, falls[1]));
-    let a = step::<S, 4>(s, a, s.differ(four, falls[2]));
-    let a = step::<S, 2>(s, a, s.differ(two, falls[2]));
-    step::<S, 1>(s, a, s.differ(one, falls[2]))
+    s.common(
+        #[inline(always)]
+        move || {
+            let all = s.eq_i32(s.splat_i32(0), s.splat_i32(0));
+            let (one, two, four, eight) = (lower::<S, 1>(s), lower::<S, 2>(s), lower::<S, 4>(s), lower::<S, 8>(s));
+            let falls = [s.differ(two, all), s.differ(four, all), s.differ(eight, all)];
+            let a = step::<S, 1>(s, a, s.differ(one, falls[0]));
+            let a = step::<S, 2>(s, a, s.differ(two, falls[1]));
+            let a = step::<S, 1>(s, a, s.differ(one, falls[1]));
+            let a = step::<S, 4>(s, a, s.differ(four, falls[2]));
+            let a = step::<S, 2>(s, a, s.differ(two, falls[2]));
+            step::<S, 1>(s, a, s.differ(one, falls[2]))
+        },
+    )
 }
 
 /// A smaller key and a larger one, the former first if they shall rise.

@@ -58,6 +58,12 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     /// [`Simd::vectorize`] in a function of its own: for what is long and has several callers, or is rarely reached. `f` captures by
     /// `move`: what it captures lies side by side then, else each value is fetched by way of its place.
     fn apart<R>(self, f: impl FnOnce() -> R) -> R;
+    /// `f`, which is long and stands in many kernels, between vectors: in its place, or a function of its own where 16 lanes are memory
+    /// anyway. `f` must be `#[inline(always)]`.
+    #[inline(always)]
+    fn common<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 
     /// Reads 16 `f32`.
     fn load(self, a: &[f32; 16]) -> Self::F32;
@@ -113,12 +119,18 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     /// Reads 16 IEEE half-precision numbers, widened exactly.
     #[inline(always)]
     fn load_f16(self, a: &[u16; 16]) -> Self::F32 {
-        half_bits::widen(self, self.load_u16(a))
+        self.common(
+            #[inline(always)]
+            move || half_bits::widen(self, self.load_u16(a)),
+        )
     }
     /// Writes 16 IEEE half-precision numbers, rounded half to even.
     #[inline(always)]
     fn store_f16(self, v: Self::F32, a: &mut [u16; 16]) {
-        self.store_u16(half_bits::narrow(self, v), a);
+        self.common(
+            #[inline(always)]
+            move || self.store_u16(half_bits::narrow(self, v), a),
+        );
     }
 
     /// Reads `a.len() <= 16` numbers; the lanes behind hold `fill`.

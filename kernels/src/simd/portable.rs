@@ -27,22 +27,16 @@ impl Default for Portable {
 
 /// Round-to-odd sum of eight products and addends, rounded once to `f32`: a product of two `f32` is exact in `f64`, and an odd
 /// last bit marks what the 53-bit sum lost, so that the second rounding sees the right side of every tie.
-///
-/// Like everything long here it is a function of its own: this token needs no features of its caller, and the code stays small.
-#[inline(never)]
+#[inline(always)]
 fn fma8(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
-    let (a, b, c) = (a.map(f64::from), b.map(f64::from), c.map(f64::from));
-    let (a, b, c) = (f64x8::new(a), f64x8::new(b), f64x8::new(c));
+    let exact = |of: [f32; 8]| f64x8::new(each(|i| f64::from(of[i])));
+    let (a, b, c) = (exact(a), exact(b), exact(c));
     let p = a * b;
     let sum = p + c;
     let back = sum - p;
     let lost = (p - (sum - back)) + (c - back);
     let (sum, lost): ([f64; 8], [f64; 8]) = (cast(sum), cast(lost));
-    let mut out = [0.0; 8];
-    for i in 0..8 {
-        out[i] = crate::reference::to_odd(sum[i], lost[i]) as f32;
-    }
-    out
+    each(|i| crate::reference::to_odd(sum[i], lost[i]) as f32)
 }
 
 /// The mask, its origin hidden on aarch64: there LLVM makes `fmaxnm` of a comparison and a selection, and that one answers a signalling
@@ -50,6 +44,16 @@ fn fma8(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
 #[inline(always)]
 fn opaque(m: i32x16) -> i32x16 {
     if cfg!(target_arch = "aarch64") { core::hint::black_box(m) } else { m }
+}
+
+/// Lanes one by one: those of the array's own way lie in another unit of compilation.
+#[inline(always)]
+fn each<T: Copy + Default, const N: usize>(lane: impl Fn(usize) -> T) -> [T; N] {
+    let mut lanes = [T::default(); N];
+    for i in 0..N {
+        lanes[i] = lane(i);
+    }
+    lanes
 }
 
 impl Simd for Portable {
@@ -65,6 +69,10 @@ impl Simd for Portable {
     }
     #[inline(never)]
     fn apart<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+    #[inline(never)]
+    fn common<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }
 
@@ -86,21 +94,29 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn load_i8(self, a: &[i8; 16]) -> i32x16 {
-        i32x16::new(a.map(i32::from))
+        i32x16::new(each(|i| i32::from(a[i])))
     }
     #[inline(always)]
     fn store_i8(self, v: i32x16, a: &mut [i8; 16]) {
         let lanes: [i32; 16] = cast(v);
-        *a = lanes.map(|x| x as i8);
+        *a = each(|i| lanes[i] as i8);
+    }
+    #[inline(never)]
+    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
+        for (part, to) in to.into_iter().enumerate() {
+            for (i, column) in to.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                *column = each(|j| rows[j][part / 2][16 * (part % 2) + i]);
+            }
+        }
     }
     #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> i32x16 {
-        i32x16::new(a.map(i32::from))
+        i32x16::new(each(|i| i32::from(a[i])))
     }
     #[inline(always)]
     fn store_u16(self, v: i32x16, a: &mut [u16; 16]) {
         let lanes: [i32; 16] = cast(v);
-        *a = lanes.map(|x| x as u16);
+        *a = each(|i| lanes[i] as u16);
     }
 
     #[inline(always)]
@@ -123,7 +139,8 @@ impl Simd for Portable {
     fn div(self, a: f32x16, b: f32x16) -> f32x16 {
         a / b
     }
-    #[inline(always)]
+    /// Like everything long here a function of its own: this token needs no features of its caller, and the code stays small.
+    #[inline(never)]
     fn fma(self, a: f32x16, b: f32x16, c: f32x16) -> f32x16 {
         let [a, b, c]: [[[f32; 8]; 2]; 3] = [cast(a), cast(b), cast(c)];
         cast([fma8(a[0], b[0], c[0]), fma8(a[1], b[1], c[1])])
@@ -235,17 +252,17 @@ impl Simd for Portable {
     #[inline(always)]
     fn swap_pairs(self, v: f32x16) -> f32x16 {
         let a: [f32; 16] = cast(v);
-        f32x16::new(core::array::from_fn(|i| a[i ^ 1]))
+        f32x16::new(each(|i| a[i ^ 1]))
     }
     #[inline(always)]
     fn dup_even(self, v: f32x16) -> f32x16 {
         let a: [f32; 16] = cast(v);
-        f32x16::new(core::array::from_fn(|i| a[i & !1]))
+        f32x16::new(each(|i| a[i & !1]))
     }
     #[inline(always)]
     fn dup_odd(self, v: f32x16) -> f32x16 {
         let a: [f32; 16] = cast(v);
-        f32x16::new(core::array::from_fn(|i| a[i | 1]))
+        f32x16::new(each(|i| a[i | 1]))
     }
     #[inline(never)]
     fn compress(self, m: i32x16, v: i32x16, a: &mut [i32; 16]) -> usize {
@@ -280,7 +297,7 @@ impl Simd for Portable {
     #[inline(always)]
     fn exchange<const D: usize>(self, v: i32x16) -> i32x16 {
         let a: [i32; 16] = cast(v);
-        i32x16::new(core::array::from_fn(|i| a[i ^ D]))
+        i32x16::new(each(|i| a[i ^ D]))
     }
 }
 
@@ -317,11 +334,11 @@ impl Dot for Portable {
     #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [[i16x16; 2]; 2] {
         let halves: [i16x16; 2] = cast(*w);
-        halves.map(|h| [(h << 8u32) >> 8u32, h >> 8u32])
+        each(|i| [(halves[i] << 8u32) >> 8u32, halves[i] >> 8u32])
     }
     #[inline(always)]
     fn dot(self, acc: i32x16, x: [i16x16; 2], w: [[i16x16; 2]; 2]) -> i32x16 {
-        let sum = w.map(|[even, odd]| even.dot(x[0]) + odd.dot(x[1]));
+        let sum: [i32x8; 2] = each(|i| w[i][0].dot(x[0]) + w[i][1].dot(x[1]));
         acc + cast::<_, i32x16>(sum)
     }
 }

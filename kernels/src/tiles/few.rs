@@ -10,15 +10,15 @@ use core::ops::Range;
 
 /// Whether registers are so few that rows go in small parts, as many as it takes. This is faster than tiles whose weights are widened
 /// once: here widening goes on beside the products, in units that these leave idle.
-const fn in_small_parts<S: Dot>(nv: usize) -> bool {
-    !S::MANY_REGISTERS && nv < 4
+const fn in_small_parts<S: Dot>() -> bool {
+    !S::MANY_REGISTERS
 }
 
 /// So many rows read weights as they lie: what the registers have sums for, with so many panels.
 const fn at_once<S: Dot>(nv: usize) -> usize {
     match nv {
+        _ if in_small_parts::<S>() => 5,
         4 => 8,
-        _ if in_small_parts::<S>(nv) => 5,
         _ => 6,
     }
 }
@@ -26,8 +26,8 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
 /// So many rows read them so in parts, if it takes any, all but the first from the second cache.
 const fn in_parts<S: Dot>(nv: usize) -> usize {
     match nv {
+        _ if in_small_parts::<S>() => 128,
         4 => 12,
-        _ if in_small_parts::<S>(nv) => 128,
         _ => at_once::<S>(nv),
     }
 }
@@ -35,7 +35,7 @@ const fn in_parts<S: Dot>(nv: usize) -> usize {
 /// How many parts so many rows have: of small ones those of four waste the least time, those of five fewer rows now and then.
 const fn parts<S: Dot>(rows: usize, nv: usize) -> usize {
     let (fours, fives) = (rows.div_ceil(4), rows.div_ceil(5));
-    match in_small_parts::<S>(nv) {
+    match in_small_parts::<S>() {
         true if 5 * fives < 4 * fours => fives,
         true => fours,
         false => rows.div_ceil(at_once::<S>(nv)),
@@ -78,15 +78,15 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
     (part, parts): (usize, usize),
 ) -> [[S::I32; NV]; MR] {
     let mut acc = [[s.splat_i32(0); NV]; MR];
-    if const { IN_PARTS && NV == 4 } {
-        return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
-    }
     let end = w[0].len();
-    if const { IN_PARTS && in_small_parts::<S>(NV) } {
+    if const { IN_PARTS && in_small_parts::<S>() } {
         let share = end / parts;
         let coming = slices(next, share * part..share * (part + 1));
         acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, 0..share), slices(w, 0..share), coming, acc);
         return gemv::<S, MR, NV, 0, FAR>(s, slices(x, share..end), slices(w, share..end), [], acc);
+    }
+    if const { IN_PARTS && NV == 4 } {
+        return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
     }
     if const { ahead::<S>(MR, NV, FAR) == 0 } {
         return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
@@ -119,11 +119,11 @@ impl Sweep<'_> {
             (1, 3) => self.streams::<S, 3, NV, false>(s, panels.clone(), parts),
             (1, 4) => self.streams::<S, 4, NV, false>(s, panels.clone(), parts),
             (1, 5) => self.streams::<S, 5, NV, false>(s, panels.clone(), parts),
-            (1, 7) if const { NV == 4 } => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
-            (1, 8) if const { NV == 4 } => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
-            (_, 3) if const { in_small_parts::<S>(NV) } => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
-            (_, 4) if const { in_small_parts::<S>(NV) } => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
-            _ if const { in_small_parts::<S>(NV) } => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
+            (1, 7) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
+            (1, 8) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
+            (_, 3) if const { in_small_parts::<S>() } => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
+            (_, 4) if const { in_small_parts::<S>() } => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
+            _ if const { in_small_parts::<S>() } => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
             (1, _) => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
             (2, 5) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
             _ => self.streams::<S, 6, NV, true>(s, panels.clone(), parts),

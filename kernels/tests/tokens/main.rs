@@ -25,8 +25,8 @@ fn every_method_is_tested() {
         include_str!("moves.rs"),
     ]
     .concat();
-    // Reached through `Level::run`, and through `Element` in element.rs.
-    let through = ["vectorize", "apart", "load_f16", "store_f16", "load_partial", "store_partial"];
+    // Reached through `Level::run` and the kernels, and through `Element` in element.rs.
+    let through = ["vectorize", "apart", "common", "load_f16", "store_f16", "load_partial", "store_partial"];
     let traits = [include_str!("../../src/simd/mod.rs"), include_str!("../../src/simd/dot.rs")];
     let lines = traits.iter().flat_map(|text| text.lines());
     let methods = lines.filter_map(|line| line.strip_prefix("    fn ")).map(|line| line.split(['(', '<']).next().unwrap());
