@@ -106,13 +106,13 @@ pub(crate) trait Tensors: Target {
         name: &'static str,
         tensor: Argument<'a>,
     ) -> Result<(), Error> {
-        let tensor = required(name, tensor)?;
-        tensor.with_dims::<T>(
+        put::<T>(
             name,
+            tensor,
             #[inline(always)]
-            |dims| {
+            move |dims, data| {
                 // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
-                *place = P::from(unsafe { Self::view(dims, tensor.data.cast()) });
+                *place = P::from(unsafe { Self::view(dims, data.cast()) });
             },
         )
     }
@@ -153,13 +153,13 @@ pub(crate) trait Tensors: Target {
         name: &'static str,
         tensor: Argument<'a>,
     ) -> Result<(), Error> {
-        let tensor = required(name, tensor)?;
-        tensor.with_dims::<T>(
+        put::<T>(
             name,
+            tensor,
             #[inline(always)]
-            |dims| {
+            move |dims, data| {
                 // SAFETY: the C program promises that what the tensor describes can be written until the call is done.
-                *place = P::from(unsafe { Self::view_mut(dims, tensor.data.cast()) });
+                *place = P::from(unsafe { Self::view_mut(dims, data.cast()) });
             },
         )
     }
@@ -279,34 +279,44 @@ macro_rules! per_float {
 }
 pub(crate) use per_float;
 
+/// Sizes below this, as most are, need no look at their product: with 64 bits of address it fits.
+const PLAIN: usize = 1 << 29;
+
+/// Calls `place` with the dimensions and the data of a tensor of that dtype.
+#[inline(always)]
+fn put<T: Dtype>(name: &'static str, tensor: Argument<'_>, mut place: impl FnMut(Dims, *mut c_void)) -> Result<(), Error> {
+    if let Some(tensor) = tensor
+        && let Some(dims) = tensor.plain_dims::<T>()
+    {
+        place(dims, tensor.data);
+        return Ok(());
+    }
+    put_any::<T>(name, tensor, place)
+}
+
+/// [`put`], apart: what it calls would cost those registers that need none of it.
+#[cold]
+#[inline(never)]
+fn put_any<T: Dtype>(name: &'static str, tensor: Argument<'_>, mut place: impl FnMut(Dims, *mut c_void)) -> Result<(), Error> {
+    let tensor = required(name, tensor)?;
+    place(tensor.dims_of(name, T::CODE, T::NAME)?, tensor.data);
+    Ok(())
+}
+
 impl tk_tensor {
-    /// Calls `put` with the dimensions of a tensor of that dtype: at once where it is a contiguous vector or matrix, as most are.
+    /// The dimensions of a contiguous vector or matrix of that dtype, as most are.
     #[inline(always)]
-    fn with_dims<T: Dtype>(&self, name: &'static str, mut put: impl FnMut(Dims)) -> Result<(), Error> {
-        if self.dtype == T::CODE && !self.shape.is_null() && self.strides.is_null() {
-            // SAFETY: the C program promises `rank` sizes, more than i.
-            let size = |i| usize::try_from(unsafe { *self.shape.add(i) });
-            match self.rank {
-                1 => {
-                    if let Ok(n) = size(0)
-                        && let Ok(dims) = Dims::contiguous(&[n])
-                    {
-                        put(dims);
-                        return Ok(());
-                    }
-                }
-                2 => {
-                    if let (Ok(m), Ok(n)) = (size(0), size(1))
-                        && let Ok(dims) = Dims::contiguous(&[m, n])
-                    {
-                        put(dims);
-                        return Ok(());
-                    }
-                }
-                _ => {}
-            }
+    fn plain_dims<T: Dtype>(&self) -> Option<Dims> {
+        if self.dtype != T::CODE || self.shape.is_null() || !self.strides.is_null() {
+            return None;
         }
-        self.dims_of(name, T::CODE, T::NAME).map(put)
+        // SAFETY: the C program promises `rank` sizes, more than i.
+        let size = |i| usize::try_from(unsafe { *self.shape.add(i) }).ok().filter(|&size| size < PLAIN);
+        match self.rank {
+            1 => Dims::contiguous(&[size(0)?]).ok(),
+            2 => Dims::contiguous(&[size(0)?, size(1)?]).ok(),
+            _ => None,
+        }
     }
 
     #[inline(never)]

@@ -1,7 +1,7 @@
 //! ApplyTopKTopPMinP: the worked examples, rows of every kind against the scalar definition, refusals.
 
 use super::examples::{self, floats, integers};
-use crate::common::{Buffer, Order, Random, every_host, hosts, refused, run, shape_only, shape_only_mut};
+use crate::common::{Buffer, Order, Random, every_host, hosts, refused, rounds, run, shape_only, shape_only_mut};
 use half::{bf16, f16};
 use tilekern::ops::ApplyTopKTopPMinP;
 use tilekern::{Dims, Host, ParallelFor, Tensor, TensorMut};
@@ -92,7 +92,7 @@ fn case<T: Element>(random: &mut Random, rows: usize, v: usize) -> Case<T> {
 fn every_row<T: Element + std::fmt::Debug>(seed: u64) {
     let mut random = Random(seed);
     for v in [1, 2, 15, 16, 17, 100, 257, 2047, 2048, 2049, 5000] {
-        for _ in 0..12 {
+        for _ in 0..rounds(12) {
             let case = case::<T>(&mut random, 5, v);
             let expected = case.defined();
             for order in [Order::Contiguous, Order::Pitched, Order::Transposed] {

@@ -101,7 +101,7 @@ fn case<T>(random: &mut Random, rows: usize, c: usize, num_samples: usize, repla
 
 fn every_draw<T: Weight + PartialEq + std::fmt::Debug + Into<f64>>(seed: u64, of: fn(f32) -> T) {
     let mut random = Random(seed);
-    for c in [1, 2, 15, 16, 17, 100, 255, 257, 4095, 4097, 9000] {
+    for c in [1, 2, 15, 16, 17, 100, 257, 4097, 255, 4095, 9000].into_iter().take(rounds(160)) {
         for rows in [1, 5].into_iter().take(rounds(2)) {
             case(&mut random, rows, c, 1, true, of).compare(of(9.0));
             case(&mut random, rows, c, c.div_ceil(2), false, of).compare(of(9.0));
@@ -130,7 +130,9 @@ fn other_dtypes() {
 fn long_rows() {
     let mut random = Random(6);
     for (rows, c, num_samples, replacement) in
-        [(2, 20_000, 1, true), (1, 70_001, 5, false), (1, 40_000, 30_000, false), (2, 300_000, 40, true), (1, 40, 20_000, true)]
+        [(2, 20_000, 1, true), (1, 70_001, 5, false), (1, 40, 20_000, true), (1, 40_000, 30_000, false), (2, 300_000, 40, true)]
+            .into_iter()
+            .take(rounds(60))
     {
         let case = case(&mut random, rows, c, num_samples, replacement, |x| x);
         let expected = case.defined();
