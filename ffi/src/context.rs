@@ -154,6 +154,7 @@ impl Context {
 
     /// The stream that the context describes.
     pub fn npu(self) -> Result<Npu, Error> {
+        self.isa()?;
         let missing = |missing: &'static load::Missing| Error::new(Status::Backend, "backend", "CANN", missing.text());
         let table = load::cann().map_err(missing)?;
         // SAFETY: `new` was promised a valid context, and the C program promises that the stream lives until the call is done.

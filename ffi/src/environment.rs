@@ -1,18 +1,17 @@
 //! The floating-point environment of whoever calls. A program built with `-ffast-math` runs with flush-to-zero on, and others with
 //! another rounding mode: either would change results.
 
-/// The default environment, until dropped; then the caller's again. Where the caller has the default, which most have, nothing is
-/// written: that would take longer than the reading.
+/// The default environment, until dropped; then the caller's again, with what it told of exceptions. What need not be written, as
+/// mostly, is not: that would take longer than the reading.
 pub(crate) struct Environment {
-    /// Unless it is the default.
-    callers: Option<Word>,
+    callers: Word,
 }
 
 impl Environment {
     #[inline]
     pub fn enter() -> Environment {
-        let callers = Some(read()).filter(|&word| word & CONTROL != DEFAULT);
-        if callers.is_some() {
+        let callers = read();
+        if callers & CONTROL != DEFAULT {
             write(DEFAULT);
         }
         Environment { callers }
@@ -22,8 +21,8 @@ impl Environment {
 impl Drop for Environment {
     #[inline]
     fn drop(&mut self) {
-        if let Some(callers) = self.callers {
-            write(callers);
+        if read() != self.callers {
+            write(self.callers);
         }
     }
 }

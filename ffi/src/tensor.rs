@@ -284,7 +284,7 @@ const PLAIN: usize = 1 << 29;
 
 /// Calls `place` with the dimensions and the data of a tensor of that dtype.
 #[inline(always)]
-fn put<T: Dtype>(name: &'static str, tensor: Argument<'_>, mut place: impl FnMut(Dims, *mut c_void)) -> Result<(), Error> {
+fn put<T: Dtype>(name: &'static str, tensor: Argument<'_>, place: impl FnOnce(Dims, *mut c_void)) -> Result<(), Error> {
     if let Some(tensor) = tensor
         && let Some(dims) = tensor.plain_dims::<T>()
     {
@@ -297,7 +297,7 @@ fn put<T: Dtype>(name: &'static str, tensor: Argument<'_>, mut place: impl FnMut
 /// [`put`], apart: what it calls would cost those registers that need none of it.
 #[cold]
 #[inline(never)]
-fn put_any<T: Dtype>(name: &'static str, tensor: Argument<'_>, mut place: impl FnMut(Dims, *mut c_void)) -> Result<(), Error> {
+fn put_any<T: Dtype>(name: &'static str, tensor: Argument<'_>, place: impl FnOnce(Dims, *mut c_void)) -> Result<(), Error> {
     let tensor = required(name, tensor)?;
     place(tensor.dims_of(name, T::CODE, T::NAME)?, tensor.data);
     Ok(())

@@ -116,15 +116,19 @@ fn chunks(
     }
 }
 
+/// Whether nothing is written: what the weights and the list hold is not looked at then.
+fn is_empty<B: Backend>(call: &GroupedMatmulSwigluQuant<'_, B>, d: GroupedSizes) -> bool {
+    d.m == 0 || call.group_list.dims().elements() == 0
+}
+
 impl<P: ParallelFor> Host<P> {
     /// A call that was found valid.
     fn grouped(&self, call: &GroupedMatmulSwigluQuant<'_, Self>, d: GroupedSizes, scratch: &mut [u8]) -> Result<(), Error> {
-        let (plan, slots) = plan(self.pool.workers(), d, call.weight_format)?;
-        let space = plan.carve(scratch)?;
-        // Nothing to write: what the weights and the list hold is not looked at.
-        if d.m == 0 || call.group_list.dims().elements() == 0 {
+        if is_empty(call, d) {
             return Ok(());
         }
+        let (plan, slots) = plan(self.pool.workers(), d, call.weight_format)?;
+        let space = plan.carve(scratch)?;
         let weight = match &call.weight {
             GroupedWeight::I8(view) => {
                 let weight = Weight::new("weight", view, call.weight_format, d.weight())?;
@@ -188,7 +192,9 @@ impl<P: ParallelFor> Host<P> {
 
 impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
     fn workspace(&self, call: &GroupedMatmulSwigluQuant<'_, Self>) -> Result<Layout, Error> {
-        Ok(plan(self.pool.workers(), call.check(false)?, call.weight_format)?.0.layout())
+        let d = call.check(false)?;
+        let plan = if is_empty(call, d) { Plan::new() } else { plan(self.pool.workers(), d, call.weight_format)?.0 };
+        Ok(plan.layout())
     }
 
     fn run_mut(&self, call: &mut GroupedMatmulSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {

@@ -146,7 +146,8 @@ fn located(outputs: &[Arg<'_>], inputs: &[Arg<'_>]) -> Result<bool, Error> {
                 aligned((other, location))?;
                 all_have_data &= location.has_data();
                 let bytes = location.bytes();
-                if own.start.max(bytes.start) < own.end.min(bytes.end) && !are_slices(output, location) {
+                let meet = own.start.max(bytes.start) < own.end.min(bytes.end);
+                if meet && !are_slices(output, location) && !are_columns(output, location) {
                     return Err(Error::invalid(name, "memory of its own", Value::Text(other)));
                 }
             }
@@ -201,4 +202,26 @@ fn are_slices(a: Location<'_>, b: Location<'_>) -> bool {
     };
     let pitches = a.dims().strides().iter().filter_map(|stride| stride.checked_mul(a.element_bytes()));
     in_rows(a) && in_rows(b) && pitches.filter(|&pitch| pitch > 0 && pitch <= isize::MAX as usize).any(apart_in)
+}
+
+/// Whether two tensors are columns of one that does not overlap itself: so they may lie where no pitch divides the larger ones.
+#[cold]
+fn are_columns(a: Location<'_>, b: Location<'_>) -> bool {
+    /// The columns of contiguous rows, and how the rows lie.
+    fn rows<'t>(t: Location<'t>) -> Option<(usize, (&'t [usize], &'t [usize]))> {
+        let ((&columns, sizes), (&step, strides)) = (t.dims().shape().split_last()?, t.dims().strides().split_last()?);
+        (step == 1 || columns == 1).then_some((columns, (sizes, strides)))
+    }
+    let (left, right) = if a.bytes().start <= b.bytes().start { (a, b) } else { (b, a) };
+    let (Some((columns, outer)), Some((others, same))) = (rows(left), rows(right)) else { return false };
+    let (bytes, distance) = (left.element_bytes(), right.bytes().start - left.bytes().start);
+    if outer != same || bytes != right.element_bytes() || distance % bytes != 0 || distance / bytes < columns {
+        return false;
+    }
+    let (mut shape, mut strides) = ([1; crate::tensor::MAX_RANK], [1; crate::tensor::MAX_RANK]);
+    let last = outer.0.len();
+    shape[..last].copy_from_slice(outer.0);
+    strides[..last].copy_from_slice(outer.1);
+    shape[last] = distance / bytes + others;
+    Dims::strided(&shape[..=last], &strides[..=last]).is_ok_and(|both| !overlaps_itself(&both))
 }

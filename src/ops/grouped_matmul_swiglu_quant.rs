@@ -186,7 +186,12 @@ impl<'a, B: Backend> GroupedMatmulSwigluQuant<'a, B> {
     pub(crate) fn check(&self, data: bool) -> Result<GroupedSizes, Error> {
         let four = !matches!(self.weight_scale, GroupedScale::Channel(_));
         let bias = self.bias.as_ref().map(Bias::describe);
-        if four && bias.is_none() {
+        // What packed weights are made of only their scale tells here.
+        let four_bits = match self.weight {
+            GroupedWeight::I4(_) => true,
+            GroupedWeight::I8(_) => four && self.weight_format == FORMAT_PACKED,
+        };
+        if four_bits && bias.is_none() {
             return Err(Error::null("bias"));
         }
         let [m, k] = check::sizes("x", &self.x)?;

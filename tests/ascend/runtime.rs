@@ -168,6 +168,24 @@ fn memory_of_another_device_is_refused() {
 }
 
 #[test]
+fn an_event_stays_on_its_device() {
+    reset(0);
+    let (table, same) = (recorder::table(), recorder::table());
+    let (first, second, elsewhere) =
+        (Device::open(&table, 0).unwrap(), Device::open(&table, 1).unwrap(), Device::open(&same, 0).unwrap());
+    let event = Event::new(&first).unwrap();
+    log();
+    for device in [&second, &elsewhere] {
+        let stream = Stream::new(device).unwrap();
+        log();
+        assert_eq!(event.record(&stream).unwrap_err().code(), 107_003);
+        assert_eq!(stream.wait(&event).unwrap_err().code(), 107_003);
+        assert_eq!(log(), [""; 0]);
+    }
+    event.record(&Stream::new(&first).unwrap()).unwrap();
+}
+
+#[test]
 fn events_order_streams() {
     on_stream(0, |stream| {
         let other = Stream::new(stream.device()).unwrap();

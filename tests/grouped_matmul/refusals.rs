@@ -50,7 +50,7 @@ fn grouped_matmul_refusals() {
     refuses(161001, "group_list", |call| call.group_list = none(&[2]));
     refuses(161001, "output", |call| call.output = TensorMut::shape_only(Dims::contiguous(&[6, 16]).unwrap()));
     refuses(161001, "output_scale", |call| call.output_scale = TensorMut::shape_only(Dims::contiguous(&[6]).unwrap()));
-    refuses(161001, "bias", |call| call.weight_scale = GroupedScale::Bits(Tensor::new([2, 32], &[0; 64]).unwrap()));
+    refuses(161002, "weight_scale", |call| call.weight_scale = GroupedScale::Bits(Tensor::new([2, 32], &[0; 64]).unwrap()));
     refuses(161002, "x", |call| call.x = none(&[6, 65_537]));
     refuses(161002, "x", |call| call.x = none(&[96]));
     refuses(161002, "weight", |call| call.x = none(&[6, 17]));
@@ -91,6 +91,10 @@ fn grouped_matmul_refusals_of_four_bits() {
         call.bias = Some(Bias::F32(none(&[2, 32])));
     };
     refuses(161001, "weight", four);
+    refuses(161001, "bias", |call| {
+        four(call);
+        call.bias = None;
+    });
     refuses(161002, "arithmetic", |call| {
         four(call);
         call.arithmetic = 2;

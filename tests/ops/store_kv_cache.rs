@@ -103,15 +103,17 @@ fn keys_and_values_share_a_buffer_in_every_order() {
     let [b, kv, t, d] = [2usize, 3, 2, 4];
     let key: Vec<f32> = (0..b * kv * t * d).map(|i| i as f32 + 1.0).collect();
     let value: Vec<f32> = key.iter().map(|x| -x).collect();
-    // The strides of [B,KV,T,D], and from keys to values: in [B,T,2,KV,D], [B,T,KV,2,D], [B,2,T,KV,D], [2,B,KV,T,D].
+    // The strides of [B,KV,T,D], and from keys to values: in [B,T,2,KV,D], [B,T,KV,2,D], [B,2,T,KV,D], [2,B,KV,T,D], and in
+    // [B,KV,T,2,D] with room behind each B that is no multiple of a row.
     let orders = [
         ([t * 2 * kv * d, d, 2 * kv * d, 1], kv * d),
         ([t * kv * 2 * d, 2 * d, kv * 2 * d, 1], d),
         ([2 * t * kv * d, d, kv * d, 1], t * kv * d),
         ([kv * t * d, t * d, d, 1], b * kv * t * d),
+        ([2 * kv * t * d + 3, t * 2 * d, 2 * d, 1], d),
     ];
     for (strides, apart) in orders {
-        let mut memory = vec![0.0f32; 2 * key.len()];
+        let mut memory = vec![0.0f32; 2 * key.len() + 3 * b];
         let first = memory.as_mut_ptr();
         let dims = tilekern::Dims::strided(&[b, kv, t, d], &strides).unwrap();
         let store = |apart| {

@@ -24,6 +24,11 @@ impl Error {
         Error { function, code: codes::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, message: Message::EMPTY }
     }
 
+    /// What another device made.
+    pub(crate) fn of_another_device(function: &'static str) -> Error {
+        Error { function, code: codes::ACL_ERROR_RT_STREAM_CONTEXT, message: Message::EMPTY }
+    }
+
     /// What failed.
     pub fn function(&self) -> &'static str {
         self.function

@@ -45,20 +45,29 @@ impl<'d> Event<'d> {
         Ok(Event { device, raw, used: AtomicBool::new(false) })
     }
 
-    /// Marks the place that `stream` has come to.
+    /// A stream of another device, or of another library's, does not know the event, and dropping it would not wait for that one.
+    fn expect_own(&self, stream: &Stream<'_>, function: &'static str) -> Result<(), Error> {
+        let (own, other) = (self.device, stream.device());
+        let knows = core::ptr::eq(own.table(), other.table()) && own.id() == other.id();
+        if knows { Ok(()) } else { Err(Error::of_another_device(function)) }
+    }
+
+    /// Marks the place that `stream`, one of the event's device (else 107003), has come to.
     pub fn record(&self, stream: &Stream<'_>) -> Result<(), Error> {
+        self.expect_own(stream, "aclrtRecordEvent")?;
         stream.device().enter()?;
         let record = self.device.table().runtime.aclrtRecordEvent.ok_or(Error::missing("aclrtRecordEvent"))?;
         self.used.store(true, Ordering::Relaxed);
-        // SAFETY: both live, and dropping the event waits.
+        // SAFETY: both live, belong to one device of one library, and dropping the event waits.
         Error::check(self.device.table(), "aclrtRecordEvent", unsafe { record(self.raw, stream.raw()) })
     }
 
     pub(crate) fn wait_in(&self, stream: &Stream<'_>) -> Result<(), Error> {
+        self.expect_own(stream, "aclrtStreamWaitEvent")?;
         stream.device().enter()?;
         let wait = self.device.table().runtime.aclrtStreamWaitEvent.ok_or(Error::missing("aclrtStreamWaitEvent"))?;
         self.used.store(true, Ordering::Relaxed);
-        // SAFETY: both live, and dropping the event waits.
+        // SAFETY: both live, belong to one device of one library, and dropping the event waits.
         Error::check(self.device.table(), "aclrtStreamWaitEvent", unsafe { wait(stream.raw(), self.raw) })
     }
 

@@ -74,9 +74,9 @@ int main(void) {
   args = call(), args.arithmetic = 3;
   CHECK_STATUS(run(&args), 161002);
   args = call(), tensors[1].dtype = TK_I4;
-  CHECK_STATUS(run(&args), 161002);
-  args = call(), tensors[2].dtype = TK_U64;
   CHECK_STATUS(run(&args), 161001); /* int4 weights need a bias */
+  args = call(), tensors[2].dtype = TK_U64;
+  CHECK_STATUS(run(&args), 161002); /* a scale of int4 weights */
   args = call(), tensors[4].dtype = TK_I32;
   CHECK_STATUS(run(&args), 161002);
   /* A missing tensor comes first. */

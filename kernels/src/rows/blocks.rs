@@ -20,6 +20,17 @@ pub(super) const WIDER_BLOCK: usize = 128;
 const FOLDED: usize = 1 << 10;
 const FOLDED_MORE: usize = 2 << 10;
 
+/// The pass of that name, folding as this processor takes it; none is compiled for a token that does not.
+macro_rules! folded {
+    ($pass:ident($($argument:expr),*)) => {
+        if const { is_wide::<S>() } && runs_are_short() {
+            $pass::<S, T, BLOCK, FOLDED_MORE>($($argument),*)
+        } else {
+            $pass::<S, T, BLOCK, FOLDED>($($argument),*)
+        }
+    };
+}
+
 /// Whether that goes with runs that are as short as can be.
 #[inline(always)]
 const fn short_runs<const FOLDED: usize>() -> bool {
@@ -47,11 +58,7 @@ pub fn block_maxima_and_guess<S: Simd, T: Element, const BLOCK: usize>(
     k: usize,
     nan: bool,
 ) -> (Summary, f32) {
-    let (max, guess) = if const { is_wide::<S>() } && runs_are_short() {
-        only_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k)
-    } else {
-        only_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k)
-    };
+    let (max, guess) = folded!(only_maxima(s, row, maxima, k));
     (Summary::new(max, nan && holds_nan(s, row)), guess)
 }
 
@@ -87,11 +94,7 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
     center: f32,
     nan: bool,
 ) -> Option<(Summary, Whole)> {
-    if const { is_wide::<S>() } && runs_are_short() {
-        maxima_and_whole::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, center, nan)
-    } else {
-        maxima_and_whole::<S, T, BLOCK, FOLDED>(s, row, maxima, center, nan)
-    }
+    folded!(maxima_and_whole(s, row, maxima, center, nan))
 }
 
 #[inline(always)]
@@ -172,11 +175,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
     if const { size_of::<T>() != 2 || BLOCK % 32 != 0 } {
         return None;
     }
-    let (max, guess) = if const { is_wide::<S>() } && runs_are_short() {
-        only_half_maxima::<S, T, BLOCK, FOLDED_MORE>(s, row, maxima, k)
-    } else {
-        only_half_maxima::<S, T, BLOCK, FOLDED>(s, row, maxima, k)
-    }?;
+    let (max, guess) = folded!(only_half_maxima(s, row, maxima, k))?;
     (max > 0.0).then(|| (Summary::new(max, nan && holds_nan(s, row)), guess))
 }
 

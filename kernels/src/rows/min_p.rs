@@ -1,8 +1,8 @@
 //! Min-p alone: the value from which on elements stay.
 
-use super::Span;
 use super::key::{ascending_to_value, value_to_ascending};
 use super::softmax::Weights;
+use super::{Span, of_one};
 use crate::element::Element;
 use crate::math::log;
 use crate::simd::Simd;
@@ -17,22 +17,16 @@ pub fn surroundings<S: Simd>(s: S, min_p: f32, max: f32) -> Option<(f32, f32)> {
     if min_p < TINY {
         return None;
     }
-    let bound = f64::from(max) + f64::from(log_of_one(s, min_p));
+    let least = of_one(
+        s,
+        min_p,
+        #[inline(always)]
+        |s, v| log(s, v),
+    );
+    let bound = f64::from(max) + f64::from(least);
     // More than all roundings of exp, of its argument, of the logarithm and of the bound itself.
     let slack = 1e-5 + 4.0 * f64::from(f32::EPSILON) * (libm::fabs(f64::from(max)) + 50.0);
     Some(((bound - slack) as f32, (bound + slack) as f32))
-}
-
-#[inline(always)]
-fn log_of_one<S: Simd>(s: S, x: f32) -> f32 {
-    s.apart(
-        #[inline(always)]
-        move || {
-            let mut lanes = [0.0; 16];
-            s.store(log(s, s.splat(x)), &mut lanes);
-            lanes[0]
-        },
-    )
 }
 
 /// Whether a sample of the row suggests that more than `n` elements reach a bound.

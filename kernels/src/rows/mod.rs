@@ -147,6 +147,19 @@ const fn is_wide<S: Simd>() -> bool {
     matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx)
 }
 
+/// What a function of vectors makes of one number.
+#[inline(always)]
+fn of_one<S: Simd>(s: S, x: f32, f: impl FnOnce(S, S::F32) -> S::F32) -> f32 {
+    s.apart(
+        #[inline(always)]
+        move || {
+            let mut lanes = [0.0; 16];
+            s.store(f(s, s.splat(x)), &mut lanes);
+            lanes[0]
+        },
+    )
+}
+
 /// The numbers of the lanes.
 #[inline(always)]
 pub fn lanes<S: Simd>(s: S) -> S::I32 {

@@ -8,7 +8,7 @@ use super::mass::clamp;
 use super::select::List;
 use super::sort_few::{FEW, sorted_few};
 use super::survivors::Above;
-use super::{Span, row_sum, vectors};
+use super::{Span, of_one, row_sum, vectors};
 use crate::element::Element;
 use crate::math::exp_or_zero;
 use crate::simd::Simd;
@@ -254,13 +254,11 @@ impl Weights {
     /// The probability of one value.
     #[inline(always)]
     pub fn of_one<S: Simd>(&self, s: S, value: f32) -> f32 {
-        s.apart(
+        of_one(
+            s,
+            value,
             #[inline(always)]
-            move || {
-                let mut lanes = [0.0; 16];
-                s.store(self.of(s, s.splat(value)), &mut lanes);
-                lanes[0]
-            },
+            move |s, v| self.of(s, v),
         )
     }
 }

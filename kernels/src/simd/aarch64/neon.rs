@@ -6,7 +6,6 @@
 use crate::dispatch::Isa;
 use crate::simd::Simd;
 use core::arch::aarch64::*;
-use core::array::from_fn;
 
 /// NEON, and the dot-product extension where `DOT` holds.
 #[derive(Clone, Copy, Debug)]
@@ -38,17 +37,44 @@ macro_rules! hw {
     };
 }
 
+/// An array of what stands for each of the four registers; `from_fn` and `map` would be functions of their own for each closure.
+macro_rules! each {
+    (|$i:ident| $e:expr) => {
+        [
+            {
+                let $i = 0;
+                $e
+            },
+            {
+                let $i = 1;
+                $e
+            },
+            {
+                let $i = 2;
+                $e
+            },
+            {
+                let $i = 3;
+                $e
+            },
+        ]
+    };
+}
+
 /// The same intrinsic on the four registers.
 macro_rules! four {
-    ($f:expr, $a:expr) => {
-        from_fn(|i| hw!($f($a[i])))
-    };
-    ($f:expr, $a:expr, $b:expr) => {
-        from_fn(|i| hw!($f($a[i], $b[i])))
-    };
-    ($f:expr, $a:expr, $b:expr, $c:expr) => {
-        from_fn(|i| hw!($f($a[i], $b[i], $c[i])))
-    };
+    ($f:expr, $a:expr) => {{
+        let a = $a;
+        each!(|i| hw!($f(a[i])))
+    }};
+    ($f:expr, $a:expr, $b:expr) => {{
+        let (a, b) = ($a, $b);
+        each!(|i| hw!($f(a[i], b[i])))
+    }};
+    ($f:expr, $a:expr, $b:expr, $c:expr) => {{
+        let (a, b, c) = ($a, $b, $c);
+        each!(|i| hw!($f(a[i], b[i], c[i])))
+    }};
 }
 
 mod dot;
@@ -85,7 +111,7 @@ impl<const DOT: bool> Simd for Token<DOT> {
 
     #[inline(always)]
     fn load(self, a: &[f32; 16]) -> F {
-        from_fn(|i| hw!(vld1q_f32(a.as_ptr().add(4 * i))))
+        each!(|i| hw!(vld1q_f32(a.as_ptr().add(4 * i))))
     }
     #[inline(always)]
     fn store(self, v: F, a: &mut [f32; 16]) {
@@ -95,7 +121,7 @@ impl<const DOT: bool> Simd for Token<DOT> {
     }
     #[inline(always)]
     fn load_i32(self, a: &[i32; 16]) -> I {
-        from_fn(|i| hw!(vld1q_s32(a.as_ptr().add(4 * i))))
+        each!(|i| hw!(vld1q_s32(a.as_ptr().add(4 * i))))
     }
     #[inline(always)]
     fn store_i32(self, v: I, a: &mut [i32; 16]) {
@@ -133,7 +159,7 @@ impl<const DOT: bool> Simd for Token<DOT> {
     }
     #[inline(always)]
     fn load_u16(self, a: &[u16; 16]) -> I {
-        from_fn(|i| hw!(vreinterpretq_s32_u32(vmovl_u16(vld1_u16(a.as_ptr().add(4 * i))))))
+        each!(|i| hw!(vreinterpretq_s32_u32(vmovl_u16(vld1_u16(a.as_ptr().add(4 * i))))))
     }
     #[inline(always)]
     fn store_u16(self, v: I, a: &mut [u16; 16]) {
@@ -247,16 +273,15 @@ impl<const DOT: bool> Simd for Token<DOT> {
     }
     #[inline(always)]
     fn shl(self, a: I, n: u32) -> I {
-        from_fn(|i| hw!(vshlq_s32(a[i], vdupq_n_s32(n as i32))))
+        each!(|i| hw!(vshlq_s32(a[i], vdupq_n_s32(n as i32))))
     }
     #[inline(always)]
     fn shr(self, a: I, n: u32) -> I {
-        let right = |v| hw!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-(n as i32)))));
-        a.map(right)
+        each!(|i| hw!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a[i]), vdupq_n_s32(-(n as i32))))))
     }
     #[inline(always)]
     fn mul_even(self, a: I, b: u32) -> I {
-        a.map(|a| hw!(vreinterpretq_s32_u64(vmull_n_u32(vmovn_u64(vreinterpretq_u64_s32(a)), b))))
+        each!(|i| hw!(vreinterpretq_s32_u64(vmull_n_u32(vmovn_u64(vreinterpretq_u64_s32(a[i])), b))))
     }
     #[inline(always)]
     fn min_i32(self, a: I, b: I) -> I {
@@ -268,8 +293,8 @@ impl<const DOT: bool> Simd for Token<DOT> {
     }
     #[inline(always)]
     fn max_i16(self, a: I, b: I) -> I {
-        let of = |v: I| v.map(|v| hw!(vreinterpretq_s16_s32(v)));
-        four!(vmaxq_s16, of(a), of(b)).map(|v| hw!(vreinterpretq_s32_s16(v)))
+        let (a, b) = (four!(vreinterpretq_s16_s32, a), four!(vreinterpretq_s16_s32, b));
+        four!(vreinterpretq_s32_s16, four!(vmaxq_s16, a, b))
     }
     #[inline(always)]
     fn halves_within(self, v: I, [low, high]: [i16; 2]) -> u32 {
@@ -317,9 +342,9 @@ impl<const DOT: bool> Simd for Token<DOT> {
             8 => ([a[0], a[1], b[0], b[1]], [a[2], a[3], b[2], b[3]]),
             4 => ([a[0], b[0], a[2], b[2]], [a[1], b[1], a[3], b[3]]),
             2 => {
-                let (a, b) = (a.map(|v| vreinterpretq_f64_f32(v)), b.map(|v| vreinterpretq_f64_f32(v)));
-                let wide = |v: float64x2_t| vreinterpretq_f32_f64(v);
-                (four!(vtrn1q_f64, a, b).map(wide), four!(vtrn2q_f64, a, b).map(wide))
+                let (a, b) = (four!(vreinterpretq_f64_f32, a), four!(vreinterpretq_f64_f32, b));
+                let (low, high) = (four!(vtrn1q_f64, a, b), four!(vtrn2q_f64, a, b));
+                (four!(vreinterpretq_f32_f64, low), four!(vreinterpretq_f32_f64, high))
             }
             _ => (four!(vtrn1q_f32, a, b), four!(vtrn2q_f32, a, b)),
         })
@@ -351,9 +376,9 @@ impl<const DOT: bool> Simd for Token<DOT> {
     /// The tree of `reduce_add` on 4 vectors at once, each step packing a pair into one.
     #[inline(always)]
     fn reduce_add_each(self, v: [F; 16]) -> F {
-        from_fn(|i| {
+        each!(|i| {
             hw!({
-                let q: [float32x4_t; 4] = from_fn(|j| {
+                let q: [float32x4_t; 4] = each!(|j| {
                     let a = v[4 * i + j];
                     vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]))
                 });

@@ -3,7 +3,6 @@
 use super::{I, Token};
 use crate::simd::Dot;
 use core::arch::aarch64::*;
-use core::array::from_fn;
 
 impl<const DOT: bool> Dot for Token<DOT> {
     type X = int8x16_t;
@@ -30,7 +29,7 @@ impl<const DOT: bool> Dot for Token<DOT> {
     }
     #[inline(always)]
     fn weights(self, w: &[i8; 64]) -> [int8x16_t; 4] {
-        from_fn(|i| hw!(vld1q_s8(w.as_ptr().add(16 * i))))
+        each!(|i| hw!(vld1q_s8(w.as_ptr().add(16 * i))))
     }
     /// Without `sdot`, products fit 16 bits (-128 * -128 = 2^14), and pairs are added into 32.
     #[inline(always)]

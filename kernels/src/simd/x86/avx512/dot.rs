@@ -4,6 +4,7 @@ use super::super::amx::Amx;
 use super::{Avx512, Avx512Amx, Avx512Vnni, Token};
 use crate::simd::x86::pair;
 use crate::simd::{Dot, Simd, even_odd, widen};
+use bytemuck::cast;
 use core::arch::x86_64::*;
 
 /// `vpdpbusd` multiplies unsigned by signed bytes: activations are offset by 128, and the accumulator starts from what that adds.
@@ -18,7 +19,7 @@ impl Dot for Avx512Vnni {
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
-        x.map(|v| v as u8 ^ 0x80)
+        cast(cast::<_, u32>(x) ^ 0x8080_8080)
     }
     #[inline(always)]
     fn splat_quad(self, x: &[u8; 4]) -> __m512i {
@@ -151,7 +152,7 @@ impl Dot for Avx512Amx {
     }
     #[inline(always)]
     fn splat_quad(self, x: &[i8; 4]) -> __m512i {
-        self.splat_i32(i32::from_le_bytes(x.map(|v| v as u8)) ^ 0x8080_8080_u32 as i32)
+        self.splat_i32(cast(cast::<_, u32>(*x) ^ 0x8080_8080))
     }
     #[inline(always)]
     fn stage<'a, const NV: usize>(self, w: [&'a [[i8; 64]]; NV], _words: &'a mut [u64]) -> [&'a [[i8; 64]]; NV] {
