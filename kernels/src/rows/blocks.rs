@@ -161,7 +161,7 @@ fn pass<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
 }
 
 /// [`block_maxima`] of a row of 16-bit numbers, as integers: of those that are not negative the larger has the larger bits, and
-/// 32 are compared at once. A block of nothing but negative numbers gets -inf; so what comes of these maxima holds for bounds
+/// 32 are compared at once. A block of nothing but negative numbers gets 0; so what comes of these maxima holds for bounds
 /// above 0. `None` for other rows, and where the largest is none of these or a NaN was in the way. And a guess, as of
 /// [`block_maxima_and_guess`].
 #[inline(always)]

@@ -8,7 +8,7 @@
 //! 4. A row too flat for a list: see [`super::window`].
 
 use super::estimate::{Estimate, LOW, Whole};
-use super::mass::{End, clamp, cut};
+use super::mass::{End, ONE, clamp, cut};
 use super::row_sum;
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
@@ -234,8 +234,9 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
         }
     }
     let whole = whole(s, row, &weights);
-    // One part in 10^5 is more than all roundings of the sum, which is 1 for logits.
-    if whole * (1.0 + 1e-5) < f64::from(p) {
+    // One part in 10^5 is more than all roundings of the sum, which is 1 for logits, and half a unit for each element more than those of
+    // masses.
+    if whole * (1.0 + 1e-5) + row.len() as f64 / ONE < f64::from(p) {
         return Nucleus::Above(Above::ALL);
     }
     let safe = safe_bound(row.len(), whole, &weights, p);

@@ -171,7 +171,7 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
 /// Elements of a sample: its weight up to a value is off by 1 % then and now, by three times that at times.
 pub const SAMPLE: usize = 2048;
 
-/// Puts a sample of a row of at least 16 elements into the front half of the list; returns its size.
+/// Puts a sample of a row into the front half of the list, nothing of less than 16 elements; returns its size.
 #[inline(always)]
 pub fn sample<S: Simd, T: Element>(s: S, row: &[T], list: &mut List<'_>) -> usize {
     s.apart(
@@ -219,7 +219,7 @@ fn between(low: f32, high: f32) -> f32 {
     ascending_to_value(((i64::from(value_to_ascending(low)) + i64::from(value_to_ascending(high))) >> 1) as i32)
 }
 
-/// Where a row of at least 16 elements ends, of which one stays; `None` where all of it does.
+/// Where a row ends, of which one stays; `None` where all of it does.
 #[inline(never)]
 pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list: &mut List<'_>) -> Option<Above> {
     let Question { weights, end, before, .. } = asked;

@@ -107,7 +107,10 @@ fn flat_rows_at_the_edges() {
         }
     }
     let faint: Vec<f32> = (0..v).map(|i| if i == 7 { 1.234_567_8e-11 } else { 1e-15 }).collect();
+    // Masses of a whole unit, where probabilities are little more than half of one.
+    let units = vec![1.2e-16; v];
     let mut cases = vec![
+        (units, given(3e-12)),
         (zeros, given(0.995)),
         (low.clone(), logits(0.999_999_94)),
         (low, logits(0.9999)),

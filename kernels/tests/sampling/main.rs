@@ -47,6 +47,16 @@ fn long_rows_equal_the_definition() {
     }
 }
 
+/// As long as they may be, where lists are longer and a first pass may drop candidates.
+#[test]
+fn the_longest_rows_equal_the_definition() {
+    let mut random = Random(16);
+    // Much for an emulator.
+    for kind in [0, 3, 5].into_iter().filter(|_| rounds(2) == 2) {
+        compare::<f32, 256>(&mut random, 1 << 20, kind, kind > 0);
+    }
+}
+
 #[test]
 fn top_k_of_every_k() {
     let mut random = Random(13);
