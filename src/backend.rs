@@ -32,7 +32,7 @@ pub trait Run<C>: Backend {
     /// no data.
     fn workspace(&self, call: &C) -> Result<Layout, Error>;
 
-    /// Validates, and runs. Nothing is written where an error is returned.
+    /// Validates, and runs. Nothing is written where an error is returned, but by an NPU that fails in the midst of its work.
     #[inline]
     fn run(&self, mut call: C, scratch: Self::Scratch<'_>) -> Result<(), Error> {
         self.run_mut(&mut call, scratch)

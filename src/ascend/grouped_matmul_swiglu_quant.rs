@@ -154,7 +154,11 @@ impl<'t> Ascend<'t> {
     fn weight(&self, call: &Call<'_, 't>) -> Result<Description, Error> {
         let description = match &call.weight {
             GroupedWeight::I8(weight) => self.describe::<i8>("weight", weight)?,
-            GroupedWeight::I4(weight) => self.describe::<u8>("weight", weight)?.four_bits(),
+            GroupedWeight::I4(weight) => {
+                let (len, stride) = weight.dims().last();
+                supports("weight", len <= 1 || stride == 1, "bytes of a row side by side on the NPU", "a stride between them")?;
+                self.describe::<u8>("weight", weight)?.four_bits()
+            }
         };
         if call.weight_format == FORMAT_NZ { description.blocks("weight") } else { Ok(description) }
     }

@@ -21,7 +21,7 @@ use crate::error::{Error, Status, Value};
 use core::alloc::Layout;
 use executor::Job;
 use tilekern_acl::table::Operator;
-use tilekern_acl::{Message, Stream, Table, aclrtStream, codes};
+use tilekern_acl::{Device, Message, Stream, Table, aclrtStream, codes};
 
 pub use description::DeviceType;
 #[cfg(feature = "alloc")]
@@ -68,7 +68,7 @@ pub struct Ascend<'t> {
     table: &'t Table,
     stream: aclrtStream,
     /// Of a stream whose device is known.
-    device: Option<i32>,
+    device: Option<&'t Device<'t>>,
 }
 
 // SAFETY: a stream is a handle that any thread may use.
@@ -77,19 +77,25 @@ unsafe impl Send for Ascend<'_> {}
 unsafe impl Sync for Ascend<'_> {}
 
 impl<'t> Ascend<'t> {
-    /// Calls into `stream`. A thread other than the one that made it begins with [`Device::enter`](tilekern_acl::Device::enter).
+    /// Calls into `stream`, whose device each call makes the thread's, as [`Device::enter`] does.
     pub fn new(stream: &'t Stream<'t>) -> Ascend<'t> {
         let device = stream.device();
-        Ascend { table: device.table(), stream: stream.raw(), device: Some(device.id()) }
+        Ascend { table: device.table(), stream: stream.raw(), device: Some(device) }
     }
 
-    /// Calls into a stream of somebody else's.
+    /// Calls into a stream of somebody else's, whose context is current on each thread that calls.
     ///
     /// # Safety
     ///
     /// The stream is null, or lives during `'t` and is one of the library behind `table`.
     pub unsafe fn from_raw(table: &'t Table, stream: aclrtStream) -> Ascend<'t> {
         Ascend { table, stream, device: None }
+    }
+
+    /// Lets this thread work on the stream's device, where that is known.
+    fn enter(&self) -> Result<(), Error> {
+        let Some(device) = self.device else { return Ok(()) };
+        device.enter().map_err(|error| failed(error.function(), error.code()))
     }
 
     /// What the library said about this thread's last failure. Reading clears it: it is asked once, right behind an error that
@@ -121,6 +127,7 @@ where
     Self: Dispatch<C>,
 {
     fn workspace(&self, call: &C) -> Result<Layout, Error> {
+        self.enter()?;
         let mut bytes = 0;
         self.dispatch(call, Job::Query(&mut bytes))?;
         let too_large = |_| Error::invalid("workspace", "a size that fits in memory", bytes);
@@ -129,6 +136,7 @@ where
 
     fn run_mut(&self, call: &mut C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
         scratch.note(self)?;
+        self.enter()?;
         self.dispatch(call, Job::Run(scratch))
     }
 }

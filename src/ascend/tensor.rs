@@ -172,8 +172,8 @@ impl Ascend<'_> {
     /// Remembers that memory is used in this stream, which must be one of its device.
     pub(super) fn note(&self, argument: &'static str, usage: Option<&Usage>) -> Result<(), Error> {
         let Some(usage) = usage else { return Ok(()) };
-        if let Some(device) = self.device.filter(|device| *device != usage.device()) {
-            return Err(Error::invalid(argument, i64::from(device), i64::from(usage.device())));
+        if self.device.is_some_and(|device| device.place() != usage.place()) {
+            return Err(Error::invalid(argument, "memory of the stream's device", "memory of another"));
         }
         usage.note(self.stream);
         Ok(())

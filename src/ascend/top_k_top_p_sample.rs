@@ -90,8 +90,8 @@ impl<'t> Ascend<'t> {
             self.tensor(sorted)?,
         ];
         let (eps, need, ks_max, logits_in) = (call.eps, call.is_need_logits, call.ks_max, call.input_is_logits);
-        // No guess changes the result; a negative one is taken for a huge one.
-        let guess = call.top_k_guess.max(0);
+        // No guess changes the result. The operator takes 32 bits of it, and a negative one for a huge one.
+        let guess = i64::from(call.top_k_guess as i32).max(0);
         // SAFETY: phase one of the operator, as its prototype has it.
         unsafe {
             self.prepare(phases!(aclnnTopKTopPSampleV2), operator.run, descriptors, |d, bytes, executor| {

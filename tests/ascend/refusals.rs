@@ -143,6 +143,12 @@ fn grouped_products_that_the_npu_cannot_do() {
         call.output_offset = Some(DeviceTensorMut::new([3], &mut offsets).unwrap());
         call.fp16_rounding = false;
         assert_eq!(refused(stream, call), (-2, "output_offset"));
+        // Bytes of two numbers have no place for a stride.
+        let nibbles = Buffer::<u8>::new(stream, 1024).unwrap();
+        let columns = DeviceTensor::strided([2, 16, 32], [512, 1, 16], &nibbles).unwrap();
+        let mut call = e.four();
+        call.weight = GroupedWeight::I4(columns);
+        assert_eq!(refused(stream, call), (-2, "weight"));
         // Blocks have no offset: their address must suit the device as it is.
         let mut call = e.eight();
         let shape = Dims::contiguous(&[2, 2, 1, 16, 32]).unwrap();

@@ -3,8 +3,8 @@
 use crate::recorder::{self, fail_once, live, log, made, reset};
 use crate::{on_stream, open};
 use tilekern::acl::{Buffer, Device, Event, Stream};
-use tilekern::ops::Multinomial;
-use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Run, Status};
+use tilekern::ops::{Exponential, Multinomial};
+use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Host, OrHost, Run, Status};
 
 /// A draw of one index.
 fn draw(npu: &Ascend<'_>, probs: &Buffer<'_, f32>, out: &mut Buffer<'_, i64>) -> Result<(), tilekern::Error> {
@@ -114,6 +114,21 @@ fn a_failure_that_a_drop_met_is_told() {
             stream.synchronize().unwrap();
         });
     }
+    // So is that of another stream's end, with what drops had left there.
+    for later in [true, false] {
+        on_stream(0, |stream| {
+            let other = Stream::new(stream.device()).unwrap();
+            let (probs, mut out) = (Buffer::from_slice(stream, &[1.0f32; 4]).unwrap(), Buffer::new(stream, 1).unwrap());
+            draw(&Ascend::new(&other), &probs, &mut out).unwrap();
+            let buffer = Buffer::<u8>::new(&other, 1).unwrap();
+            fail_once("aclrtSynchronizeStream", if later { 2 } else { 1 }, 507_015);
+            drop(buffer);
+            drop(other);
+            assert_eq!(live()["stream"], 1);
+            assert_eq!(out.read(&mut [0]).unwrap_err().code(), 507_015);
+            out.read(&mut [0]).unwrap();
+        });
+    }
     // A read is told as well, and a failure that an event's drop met, by whichever stream comes first.
     on_stream(0, |stream| {
         let buffer = Buffer::from_slice(stream, &[1.0f32; 4]).unwrap();
@@ -130,7 +145,10 @@ fn a_failure_that_a_drop_met_is_told() {
 fn memory_is_not_freed_where_nothing_waited() {
     for (function, code, is_freed) in [
         ("aclrtSynchronizeStream", 507_015, true),
+        ("aclrtSynchronizeStream", 207_003, true),
         ("aclrtSynchronizeStream", 107_003, false),
+        ("aclrtSynchronizeStream", 207_005, false),
+        ("aclrtSynchronizeStream", 507_046, false),
         ("aclrtSetCurrentContext", 507_000, false),
     ] {
         reset(0);
@@ -156,15 +174,55 @@ fn a_late_failure_comes_with_the_synchronise() {
 }
 
 #[test]
-fn memory_of_another_device_is_refused() {
+fn a_stream_is_not_destroyed_where_nothing_waited() {
     reset(0);
     let table = recorder::table();
-    let (first, second) = (Device::open(&table, 0).unwrap(), Device::open(&table, 1).unwrap());
-    let (here, there) = (Stream::new(&first).unwrap(), Stream::new(&second).unwrap());
-    let (probs, mut out) = (Buffer::from_slice(&there, &[1.0f32; 4]).unwrap(), Buffer::new(&here, 1).unwrap());
-    let error = draw(&Ascend::new(&here), &probs, &mut out).unwrap_err();
-    assert_eq!((error.status(), error.argument()), (Status::Invalid, "probs"));
-    assert_eq!(made("executor"), 0);
+    let device = Device::open(&table, 0).unwrap();
+    let (stream, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    fail_once("aclrtSynchronizeStream", 1, 507_046);
+    drop(other);
+    assert_eq!(live()["stream"], 2);
+    stream.synchronize().unwrap();
+}
+
+#[test]
+fn calls_enter_the_device_of_their_stream() {
+    reset(0);
+    let table = recorder::table();
+    let first = Device::open(&table, 0).unwrap();
+    let stream = Stream::new(&first).unwrap();
+    let (probs, mut out) = (Buffer::from_slice(&stream, &[1.0f32; 4]).unwrap(), Buffer::new(&stream, 1).unwrap());
+    let second = Device::open(&table, 1).unwrap();
+    draw(&Ascend::new(&stream), &probs, &mut out).unwrap();
+    second.enter().unwrap();
+    fail_once("aclrtSetCurrentContext", 1, 107_000);
+    let error = draw(&Ascend::new(&stream), &probs, &mut out).unwrap_err();
+    assert_eq!((error.status(), error.argument()), (Status::Backend, "aclrtSetCurrentContext"));
+    // The host in its stead, too.
+    let mut numbers = Buffer::<f32>::new(&stream, 1).unwrap();
+    second.enter().unwrap();
+    let call = Exponential::new(DeviceTensorMut::new([1], &mut numbers).unwrap());
+    OrHost::new(Ascend::new(&stream), Host::new()).run(call, DeviceScratch::NONE).unwrap();
+}
+
+#[test]
+fn memory_of_another_device_is_refused() {
+    reset(0);
+    let (table, same) = (recorder::table(), recorder::table());
+    let (first, second, elsewhere) =
+        (Device::open(&table, 0).unwrap(), Device::open(&table, 1).unwrap(), Device::open(&same, 0).unwrap());
+    let here = Stream::new(&first).unwrap();
+    let mut out = Buffer::new(&here, 1).unwrap();
+    for device in [&second, &elsewhere] {
+        let there = Stream::new(device).unwrap();
+        let (probs, mut foreign) = (Buffer::from_slice(&there, &[1.0f32; 4]).unwrap(), Buffer::<f32>::new(&there, 1).unwrap());
+        let call = Exponential::new(DeviceTensorMut::new([1], &mut foreign).unwrap());
+        let error = OrHost::new(Ascend::new(&here), Host::new()).run(call, DeviceScratch::NONE).unwrap_err();
+        assert_eq!((error.status(), error.argument()), (Status::Invalid, "out"));
+        let error = draw(&Ascend::new(&here), &probs, &mut out).unwrap_err();
+        assert_eq!((error.status(), error.argument()), (Status::Invalid, "probs"));
+        assert_eq!(made("executor"), 0);
+    }
 }
 
 #[test]
@@ -213,8 +271,7 @@ fn a_runtime_without_events_or_contexts_will_do() {
     device.enter().unwrap();
     assert_eq!(log(), ["aclInit", "aclrtSetDevice", "aclrtSetDevice"]);
     drop(device);
-    // One of the two is given back.
-    assert_eq!(live()["device"], 1);
+    assert_eq!(live(), Default::default());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Memory of a device.
 
-use crate::device::Device;
-use crate::error::{Error, was_waited};
+use crate::device::{Device, Place};
+use crate::error::Error;
 use crate::stream::Stream;
 use crate::types::*;
 use bytemuck::Pod;
@@ -40,7 +40,7 @@ pub struct Buffer<'s, T> {
 /// Where a buffer belongs, and whether it was used elsewhere.
 #[derive(Debug)]
 pub struct Usage {
-    device: i32,
+    place: Place,
     home: aclrtStream,
     abroad: AtomicBool,
 }
@@ -62,9 +62,9 @@ impl Usage {
         }
     }
 
-    /// The device that the memory is on.
-    pub fn device(&self) -> i32 {
-        self.device
+    /// Where the memory is.
+    pub fn place(&self) -> Place {
+        self.place
     }
 }
 
@@ -78,7 +78,7 @@ impl<'s, T: Pod> Buffer<'s, T> {
         // SAFETY: `data` is a place for the address.
         let code = unsafe { (table.runtime.aclrtMalloc)(&mut data, bytes, ACL_MEM_MALLOC_HUGE_FIRST) };
         Error::check(table, "aclrtMalloc", code)?;
-        let usage = Usage { device: device.id(), home: stream.raw(), abroad: AtomicBool::new(false) };
+        let usage = Usage { place: device.place(), home: stream.raw(), abroad: AtomicBool::new(false) };
         Ok(Buffer { stream, data, len, usage, kind: PhantomData })
     }
 
@@ -160,13 +160,12 @@ impl<T> Buffer<'_, T> {
 
 impl<T> Drop for Buffer<'_, T> {
     fn drop(&mut self) {
-        let home = self.stream.wait_for_all();
-        let abroad = if *self.usage.abroad.get_mut() { self.stream.device().synchronize() } else { Ok(()) };
-        if was_waited(&home) && was_waited(&abroad) {
-            self.stream.late.keep(home);
-            self.stream.device().late.keep(abroad);
+        let (stream, device) = (self.stream, self.stream.device());
+        let home = stream.late.keep(stream.wait_for_all());
+        let abroad = !*self.usage.abroad.get_mut() || device.late.keep(device.synchronize());
+        if home && abroad {
             // SAFETY: made by `new`, and nothing uses it any more.
-            _ = unsafe { (self.stream.device().table().runtime.aclrtFree)(self.data) };
+            _ = unsafe { (device.table().runtime.aclrtFree)(self.data) };
         }
     }
 }

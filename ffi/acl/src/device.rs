@@ -5,11 +5,12 @@ use crate::error::Error;
 use crate::late::Late;
 use crate::table::Table;
 use crate::types::aclrtContext;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// A device. Streams, buffers and events borrow it, so it is given back after them.
 ///
-/// Threads work in a context of their own choice: what needs one here takes the device's default context first, and
-/// [`enter`](Self::enter) does so for calls that go elsewhere. A thread that never did gets 107002 from them.
+/// Threads work in a context of their own choice: what needs one takes the device's default context first, and
+/// [`enter`](Self::enter) does so for calls of ACL that come from elsewhere. A thread that never did gets 107002 from them.
 ///
 /// ```no_run
 /// use tilekern_acl::{Buffer, Device, Error, Stream, Table};
@@ -34,8 +35,17 @@ pub struct Device<'t> {
     id: i32,
     /// Null where the runtime cannot say.
     context: aclrtContext,
-    /// Of streams that are not known.
+    /// How often it was taken; each time is given back.
+    taken: AtomicUsize,
+    /// Of streams that are not known, or no more.
     pub(crate) late: Late,
+}
+
+/// Which device, and of which library: its number alone does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    table: usize,
+    id: i32,
 }
 
 // SAFETY: a device's default context belongs to the process; each thread makes it current for itself.
@@ -64,7 +74,7 @@ impl<'t> Device<'t> {
         }
         // SAFETY: ACL is started.
         Error::check(table, "aclrtSetDevice", unsafe { (runtime.aclrtSetDevice)(id) })?;
-        let mut device = Device { table, id, context: core::ptr::null_mut(), late: Late::new() };
+        let mut device = Device { table, id, context: core::ptr::null_mut(), taken: AtomicUsize::new(1), late: Late::new() };
         if let (Some(get), Some(_)) = (runtime.aclrtGetCurrentContext, runtime.aclrtSetCurrentContext) {
             // SAFETY: `context` is a place for it. The device is given back where this fails.
             Error::check(table, "aclrtGetCurrentContext", unsafe { get(&mut device.context) })?;
@@ -79,8 +89,12 @@ impl<'t> Device<'t> {
                 // SAFETY: the default context stays as long as the device is held.
                 Error::check(self.table, "aclrtSetCurrentContext", unsafe { set(self.context) })
             }
-            // SAFETY: ACL is started.
-            _ => Error::check(self.table, "aclrtSetDevice", unsafe { (self.table.runtime.aclrtSetDevice)(self.id) }),
+            _ => {
+                // SAFETY: ACL is started.
+                Error::check(self.table, "aclrtSetDevice", unsafe { (self.table.runtime.aclrtSetDevice)(self.id) })?;
+                self.taken.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
         }
     }
 
@@ -94,6 +108,11 @@ impl<'t> Device<'t> {
         self.id
     }
 
+    /// What memory and events of the same device have in common.
+    pub fn place(&self) -> Place {
+        Place { table: core::ptr::from_ref(self.table).addr(), id: self.id }
+    }
+
     /// Waits for everything on the device.
     pub(crate) fn synchronize(&self) -> Result<(), Error> {
         let wait = self.table.runtime.aclrtSynchronizeDevice.ok_or(Error::missing("aclrtSynchronizeDevice"))?;
@@ -104,7 +123,9 @@ impl<'t> Device<'t> {
 
 impl Drop for Device<'_> {
     fn drop(&mut self) {
-        // SAFETY: the counterpart of `open`; whatever borrowed the device is gone.
-        _ = unsafe { (self.table.runtime.aclrtResetDevice)(self.id) };
+        for _ in 0..*self.taken.get_mut() {
+            // SAFETY: the counterpart of `open` or `enter`; whatever borrowed the device is gone.
+            _ = unsafe { (self.table.runtime.aclrtResetDevice)(self.id) };
+        }
     }
 }

@@ -54,10 +54,11 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Whether a synchronise waited: work that failed has ended all the same, an error of the caller's (1xxxxx) means that there was no
-/// wait.
+/// Whether a synchronise waited to the end: work that failed (5xxxxx, or an overflow) has ended all the same. An error of the caller's, a
+/// lack of resources or a wait that took too long says nothing of the work.
 pub(crate) fn was_waited(result: &Result<(), Error>) -> bool {
-    let ended = |code: i32| code >= 200_000 && code != codes::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+    let failed = |code: i32| code >= 500_000 && code != codes::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
+    let ended = |code: i32| failed(code) || code == codes::ACL_ERROR_RT_AICORE_OVER_FLOW;
     result.as_ref().map_or_else(|error| error.function.starts_with("aclrtSynchronize") && ended(error.code), |()| true)
 }
 

@@ -1,7 +1,7 @@
 //! Marks in streams.
 
 use crate::device::Device;
-use crate::error::{Error, was_waited};
+use crate::error::Error;
 use crate::stream::Stream;
 use crate::types::aclrtEvent;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +47,7 @@ impl<'d> Event<'d> {
 
     /// A stream of another device, or of another library's, does not know the event, and dropping it would not wait for that one.
     fn expect_own(&self, stream: &Stream<'_>, function: &'static str) -> Result<(), Error> {
-        let (own, other) = (self.device, stream.device());
-        let knows = core::ptr::eq(own.table(), other.table()) && own.id() == other.id();
-        if knows { Ok(()) } else { Err(Error::of_another_device(function)) }
+        if stream.device().place() == self.device.place() { Ok(()) } else { Err(Error::of_another_device(function)) }
     }
 
     /// Marks the place that `stream`, one of the event's device (else 107003), has come to.
@@ -85,13 +83,9 @@ impl Drop for Event<'_> {
         if self.device.enter().is_err() {
             return;
         }
-        if *self.used.get_mut() {
-            let waited = self.device.synchronize();
-            if !was_waited(&waited) {
-                // Streams may still refer to it.
-                return;
-            }
-            self.device.late.keep(waited);
+        if *self.used.get_mut() && !self.device.late.keep(self.device.synchronize()) {
+            // Streams may still refer to it.
+            return;
         }
         if let Some(destroy) = self.device.table().runtime.aclrtDestroyEvent {
             // SAFETY: made by `new`, and nothing refers to it.

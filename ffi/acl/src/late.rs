@@ -1,6 +1,6 @@
 //! Failures that nobody was told yet.
 
-use crate::error::Error;
+use crate::error::{Error, was_waited};
 use crate::lock::Lock;
 use core::fmt;
 
@@ -12,11 +12,13 @@ impl Late {
         Late(Lock::new(None))
     }
 
-    /// Keeps what a wait answered, unless there is something already.
-    pub fn keep(&self, found: Result<(), Error>) {
-        if let Err(error) = found {
+    /// Keeps what work failed with, unless there is something already, and says whether the wait that answered so was one.
+    pub fn keep(&self, found: Result<(), Error>) -> bool {
+        let waited = was_waited(&found);
+        if let Some(error) = found.err().filter(|_| waited) {
             self.0.with(|kept| _ = kept.get_or_insert(error));
         }
+        waited
     }
 
     /// What was kept, once.

@@ -34,7 +34,7 @@ mod late;
 mod stream;
 
 pub use buffer::{Buffer, Usage};
-pub use device::Device;
+pub use device::{Device, Place};
 pub use error::{Error, Message};
 pub use event::Event;
 pub use stream::Stream;

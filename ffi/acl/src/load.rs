@@ -110,10 +110,15 @@ fn search() -> Result<Table, Missing> {
     Ok(unsafe { Table::new(Functions { runtime, meta, operators }) })
 }
 
+/// The directory that a variable names; none where it is empty, which would be the one that the process happens to be in.
+fn directory(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// The directories of libraries, in order; an empty path is wherever the process looks anyway.
 fn places() -> Vec<PathBuf> {
-    let named = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(env::var_os).map(PathBuf::from);
-    let home = env::var_os("HOME").map(|home| Path::new(&home).join("Ascend"));
+    let named = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(directory);
+    let home = directory("HOME").map(|home| home.join("Ascend"));
     let bases = [Some(PathBuf::from("/usr/local/Ascend")), home].into_iter().flatten();
     let usual = bases.flat_map(|base| ["cann", "ascend-toolkit/latest"].map(|name| base.join(name)));
     let roots = named.chain(usual).map(|root| root.join("lib64"));
@@ -163,8 +168,8 @@ fn packages() -> Vec<PathBuf> {
     let custom = env::var_os("ASCEND_CUSTOM_OPP_PATH").unwrap_or_default();
     let mut packages: Vec<PathBuf> =
         env::split_paths(&custom).filter(|path| path != Path::new("")).map(|path| library(&path)).collect();
-    if let Some(opp) = env::var_os("ASCEND_OPP_PATH") {
-        let vendors = Path::new(&opp).join("vendors");
+    if let Some(opp) = directory("ASCEND_OPP_PATH") {
+        let vendors = opp.join("vendors");
         let config = std::fs::read_to_string(vendors.join("config.ini")).unwrap_or_default();
         packages.extend(load_priority(&config).map(|name| library(&vendors.join(name))));
     }

@@ -9,7 +9,8 @@ use crate::types::aclrtStream;
 /// A stream of a device. Work in it runs in the order in which it was enqueued; threads that share it see to that order themselves.
 /// Streams are not ordered among each other: what one writes and another uses needs an [`Event`] or a synchronise in between.
 ///
-/// Dropping it waits for its work.
+/// Dropping it waits for its work; a failure that it meets is reported by the next synchronise of a stream of the device. Where waiting is
+/// impossible it is not destroyed.
 #[derive(Debug)]
 pub struct Stream<'d> {
     device: &'d Device<'d>,
@@ -66,8 +67,12 @@ impl<'d> Stream<'d> {
 
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
-        _ = self.wait_for_all();
-        // SAFETY: made by `new`, and nothing borrows it any more.
-        _ = unsafe { (self.device.table().runtime.aclrtDestroyStream)(self.raw) };
+        let late = &self.device.late;
+        // What drops left with the stream came before.
+        late.keep(self.late.report());
+        if late.keep(self.wait_for_all()) {
+            // SAFETY: made by `new`, and nothing borrows it any more.
+            _ = unsafe { (self.device.table().runtime.aclrtDestroyStream)(self.raw) };
+        }
     }
 }

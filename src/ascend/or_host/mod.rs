@@ -57,6 +57,7 @@ where
 
     fn run_mut(&self, call: &mut C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
         scratch.note(&self.npu)?;
+        self.npu.enter()?;
         match self.npu.dispatch(call, Job::Run(scratch)) {
             Err(error) => {
                 refusal(error)?;

@@ -2,6 +2,7 @@
 
 extern crate alloc;
 
+use super::super::tensor::DeviceView;
 use super::super::{Ascend, DeviceTensor, DeviceTensorMut, failed};
 use crate::backend::{Backend, Run};
 use crate::error::Error;
@@ -42,30 +43,43 @@ impl<'n> Stage<'n> {
     }
 
     /// A copy to read, until [`run`](Self::run).
-    pub fn read<'s, T>(&mut self, tensor: &DeviceTensor<'_, T>) -> Result<Tensor<'s, T>, Error> {
-        let data = self.fetch(tensor, None)?;
+    pub fn read<'s, T>(&mut self, name: &'static str, tensor: &DeviceTensor<'_, T>) -> Result<Tensor<'s, T>, Error> {
+        let data = self.fetch(name, tensor, None)?;
         // SAFETY: a copy of what `dims` describes, which stays where it is until `run` is through with the call.
         Ok(unsafe { Tensor::from_raw(*tensor.dims(), data.cast()) })
     }
 
     /// [`read`](Self::read) of a tensor that may be absent.
-    pub fn read_optional<'s, T>(&mut self, tensor: &Option<DeviceTensor<'_, T>>) -> Result<Option<Tensor<'s, T>>, Error> {
-        tensor.as_ref().map(|tensor| self.read(tensor)).transpose()
+    pub fn read_optional<'s, T>(
+        &mut self,
+        name: &'static str,
+        tensor: &Option<DeviceTensor<'_, T>>,
+    ) -> Result<Option<Tensor<'s, T>>, Error> {
+        tensor.as_ref().map(|tensor| self.read(name, tensor)).transpose()
     }
 
     /// A copy to write, until [`run`](Self::run). What the call does not write keeps its value.
-    pub fn write<'s, T>(&mut self, tensor: &DeviceTensorMut<'_, T>) -> Result<TensorMut<'s, T>, Error> {
-        let data = self.fetch(tensor, Some(*tensor.dims()))?;
+    pub fn write<'s, T>(&mut self, name: &'static str, tensor: &DeviceTensorMut<'_, T>) -> Result<TensorMut<'s, T>, Error> {
+        let data = self.fetch(name, tensor, Some(*tensor.dims()))?;
         // SAFETY: as in `read`, and a copy of its own.
         Ok(unsafe { TensorMut::from_raw(*tensor.dims(), data.cast()) })
     }
 
     /// [`write`](Self::write) of a tensor that may be absent.
-    pub fn write_optional<'s, T>(&mut self, tensor: &Option<DeviceTensorMut<'_, T>>) -> Result<Option<TensorMut<'s, T>>, Error> {
-        tensor.as_ref().map(|tensor| self.write(tensor)).transpose()
+    pub fn write_optional<'s, T>(
+        &mut self,
+        name: &'static str,
+        tensor: &Option<DeviceTensorMut<'_, T>>,
+    ) -> Result<Option<TensorMut<'s, T>>, Error> {
+        tensor.as_ref().map(|tensor| self.write(name, tensor)).transpose()
     }
 
-    fn fetch(&mut self, tensor: &impl Describe, output: Option<Dims>) -> Result<*mut u8, Error> {
+    /// A copy of a tensor of the stream's device. Null for one without data, so that the call on the copies is refused for what it lacks.
+    fn fetch(&mut self, name: &'static str, tensor: &impl DeviceView, output: Option<Dims>) -> Result<*mut u8, Error> {
+        self.npu.note(name, tensor.usage())?;
+        if !tensor.location().has_data() {
+            return Ok(core::ptr::null_mut());
+        }
         let range = tensor.bytes();
         // A size that a tensor on the device has.
         let layout = Layout::from_size_align(range.len(), ALIGN).unwrap_or(Layout::new::<()>());

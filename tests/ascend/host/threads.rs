@@ -59,8 +59,13 @@ fn a_stream_of_two_threads_in_order() {
 fn a_thread_without_a_device() {
     let stream = Stream::new(&DEVICE).unwrap();
     let mut s = Sampling::<f32>::new(&stream, &mut Random(21));
-    let npu = Ascend::new(&stream);
     let mut workspace = Buffer::new(&stream, 1 << 16).unwrap();
+    // A call into a stream whose device is known enters it.
+    std::thread::scope(|scope| scope.spawn(|| on_device(&stream, s.call(&device(&stream), 1))).join().unwrap());
+    on_host(s.call(&OnHost, 1));
+    s.chosen.agrees(-1);
+    // SAFETY: the stream lives until the end of the test, and is one of that library.
+    let npu = unsafe { Ascend::from_raw(DEVICE.table(), stream.raw()) };
     let call = s.call(&device(&stream), 1);
     let error = std::thread::scope(|scope| {
         scope.spawn(|| npu.run(call, DeviceScratch::new(&mut workspace)).unwrap_err()).join().unwrap()

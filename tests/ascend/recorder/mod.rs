@@ -25,7 +25,9 @@ struct Recorder {
     made: BTreeMap<&'static str, usize>,
     failure: Option<Failure>,
     workspace: u64,
+    /// Of this thread, and of each stream.
     context: usize,
+    homes: BTreeMap<usize, usize>,
     next: usize,
 }
 
@@ -124,6 +126,12 @@ impl Recorder {
 
     fn expect(&self, kind: &'static str, handle: usize) {
         assert_eq!(self.live.get(&handle).map(|(kind, _)| *kind), Some(kind), "{handle:#x} is no {kind}");
+    }
+
+    /// A stream that lives, of the context that is current.
+    fn expect_stream(&self, stream: usize) {
+        self.expect("stream", stream);
+        assert_eq!(self.homes[&stream], self.context, "a stream of another context");
     }
 
     /// A place in memory: which allocation, which byte.

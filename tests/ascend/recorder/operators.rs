@@ -118,7 +118,7 @@ fn one(
 unsafe extern "C" fn two(workspace: *mut c_void, size: u64, executor: *mut aclOpExecutor, stream: aclrtStream) -> i32 {
     with(|r| {
         r.end("executor", executor.addr());
-        r.expect("stream", stream.addr());
+        r.expect_stream(stream.addr());
         assert_eq!(size, r.workspace);
         r.say(|r| format!("run in {}", r.place(workspace.addr())));
         r.failure("run").unwrap_or(0)

@@ -19,11 +19,14 @@ unsafe extern "C" fn soc_name() -> *const c_char {
     c"Ascend910B_tilekern".as_ptr()
 }
 
-unsafe extern "C" fn set_device(_: i32) -> i32 {
+/// That of a device.
+const CONTEXT: usize = 7;
+
+unsafe extern "C" fn set_device(device: i32) -> i32 {
     let code = simple("aclrtSetDevice");
     if code == 0 {
         with(|r| {
-            r.context = 1;
+            r.context = CONTEXT + device as usize;
             r.handle("device");
         });
     }
@@ -45,30 +48,44 @@ unsafe extern "C" fn get_count(count: *mut u32) -> i32 {
 }
 
 unsafe extern "C" fn get_context(context: *mut aclrtContext) -> i32 {
-    answer(context, std::ptr::without_provenance_mut(7));
+    answer(context, std::ptr::without_provenance_mut(with(|r| r.context)));
     simple("aclrtGetCurrentContext")
 }
 
 unsafe extern "C" fn set_context(context: aclrtContext) -> i32 {
-    assert_eq!(context.addr(), 7);
-    with(|r| r.failure("aclrtSetCurrentContext").unwrap_or(0))
+    assert!(context.addr() >= CONTEXT);
+    with(|r| {
+        let code = r.failure("aclrtSetCurrentContext").unwrap_or(0);
+        if code == 0 {
+            r.context = context.addr();
+        }
+        code
+    })
 }
 
 unsafe extern "C" fn create_stream(stream: *mut aclrtStream) -> i32 {
     let code = simple("aclrtCreateStream");
     if code == 0 {
-        answer(stream, std::ptr::without_provenance_mut(with(|r| r.handle("stream"))));
+        let handle = with(|r| {
+            let handle = r.handle("stream");
+            r.homes.insert(handle, r.context);
+            handle
+        });
+        answer(stream, std::ptr::without_provenance_mut(handle));
     }
     code
 }
 
 unsafe extern "C" fn destroy_stream(stream: aclrtStream) -> i32 {
-    with(|r| r.end("stream", stream.addr()));
+    with(|r| {
+        r.expect_stream(stream.addr());
+        r.end("stream", stream.addr());
+    });
     simple("aclrtDestroyStream")
 }
 
 unsafe extern "C" fn synchronize_stream(stream: aclrtStream) -> i32 {
-    with(|r| r.expect("stream", stream.addr()));
+    with(|r| r.expect_stream(stream.addr()));
     simple("aclrtSynchronizeStream")
 }
 
@@ -89,13 +106,19 @@ unsafe extern "C" fn destroy_event(event: aclrtEvent) -> i32 {
     simple("aclrtDestroyEvent")
 }
 
-unsafe extern "C" fn record_event(event: aclrtEvent, _: aclrtStream) -> i32 {
-    with(|r| r.expect("event", event.addr()));
+unsafe extern "C" fn record_event(event: aclrtEvent, stream: aclrtStream) -> i32 {
+    with(|r| {
+        r.expect("event", event.addr());
+        r.expect_stream(stream.addr());
+    });
     simple("aclrtRecordEvent")
 }
 
-unsafe extern "C" fn wait_event(_: aclrtStream, event: aclrtEvent) -> i32 {
-    with(|r| r.expect("event", event.addr()));
+unsafe extern "C" fn wait_event(stream: aclrtStream, event: aclrtEvent) -> i32 {
+    with(|r| {
+        r.expect("event", event.addr());
+        r.expect_stream(stream.addr());
+    });
     simple("aclrtStreamWaitEvent")
 }
 
