@@ -854,8 +854,8 @@ int32_t tk_model_bytes(struct tk_context *context,
                        size_t file_bytes,
                        size_t *bytes);
 
-/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed
-/// after the load, the memory after the last use of the model.
+/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes and has no byte of the file
+/// or the tokenizer (161002). The file may be freed after the load, the memory after the last use of the model.
 int32_t tk_model_load(struct tk_context *context,
                       const struct tk_model_options *options,
                       const void *file,

@@ -130,8 +130,8 @@ unsafe fn with_dtypes<T: Element, K: Element>(
     let Some((memory, bytes)) = memory else { return Ok((needed, null_mut())) };
     // SAFETY: as promised by the caller; `needed` counts both heads.
     unsafe {
-        let (place, rest) = split::<tk_decoding>(memory, bytes, needed)?;
-        let (rows, rest) = split::<Decoding<'static, T, K>>(rest.as_mut_ptr().cast(), rest.len(), rest.len())?;
+        let (place, rest) = split::<tk_decoding>(memory, bytes, needed, &[])?;
+        let (rows, rest) = split::<Decoding<'static, T, K>>(rest.as_mut_ptr().cast(), rest.len(), rest.len(), &[])?;
         rows.write(Decoding::new(host, config, model, rest)?);
         place.write(tk_decoding { rows });
         Ok((needed, place))

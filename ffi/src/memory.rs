@@ -15,12 +15,18 @@ pub(crate) fn with_head<H>(rest: usize) -> Result<usize, Error> {
     rest.checked_add(head::<H>()).filter(|&n| n <= isize::MAX as usize).ok_or_else(too_large)
 }
 
-/// Splits the caller's memory, which must have `needed` bytes and may have more, into the head's place and the rest.
+/// Splits the caller's memory, which must have `needed` bytes and may have more, into the head's place and the rest. What is `read`
+/// meanwhile, by its argument's name, lies elsewhere.
 ///
 /// # Safety
 ///
 /// `memory` is null, or `bytes` bytes that are the library's during `'m`; `needed` is at least `head::<H>()`.
-pub(crate) unsafe fn split<'m, H>(memory: *mut c_void, bytes: usize, needed: usize) -> Result<(*mut H, &'m mut [u8]), Error> {
+pub(crate) unsafe fn split<'m, H>(
+    memory: *mut c_void,
+    bytes: usize,
+    needed: usize,
+    read: &[(&'static str, &[u8])],
+) -> Result<(*mut H, &'m mut [u8]), Error> {
     if memory.is_null() {
         return Err(Error::new(Status::Null, "memory", "memory", "null"));
     }
@@ -31,6 +37,12 @@ pub(crate) unsafe fn split<'m, H>(memory: *mut c_void, bytes: usize, needed: usi
         return Err(Error::new(Status::Workspace, "memory", "an alignment of 64", "a misaligned address"));
     }
     let all = bytes.min(isize::MAX as usize);
+    for (name, read) in read {
+        let (read, start) = (read.as_ptr_range(), memory.addr());
+        if read.start.addr().max(start) < read.end.addr().min(start.saturating_add(all)) {
+            return Err(Error::new(Status::Invalid, name, "bytes outside of `memory`", "bytes in it"));
+        }
+    }
     // SAFETY: the bytes are the library's, as promised, and at least `needed`, so the rest begins inside them or at their end.
     let rest = unsafe { core::slice::from_raw_parts_mut(memory.cast::<u8>().add(head::<H>()), all - head::<H>()) };
     Ok((memory.cast(), rest))

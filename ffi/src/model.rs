@@ -115,8 +115,8 @@ pub unsafe extern "C" fn tk_model_bytes(
     unsafe { enter(context, body) }
 }
 
-/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes. The file may be freed
-/// after the load, the memory after the last use of the model.
+/// Loads a .tkm file or a llama2.c checkpoint of version 0 or 1 into `memory`, which is aligned to 64 bytes and has no byte of the file
+/// or the tokenizer (161002). The file may be freed after the load, the memory after the last use of the model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_model_load(
     context: *mut tk_context,
@@ -132,7 +132,8 @@ pub unsafe extern "C" fn tk_model_load(
         let raw = args::read("options", options)?;
         let model = answer("model", model)?;
         let (options, file) = (raw.options()?, memory::bytes("file", file, file_bytes)?);
-        let (place, rest) = split::<tk_model>(memory, bytes, raw.bytes(&options, file)?)?;
+        let read = [("file", file), ("tokenizer", options.tokenizer.unwrap_or_default())];
+        let (place, rest) = split::<tk_model>(memory, bytes, raw.bytes(&options, file)?, &read)?;
         let loaded = match raw.dtype {
             TK_F16 => load(&options, file, rest, AnyModel::F16)?,
             TK_BF16 => load(&options, file, rest, AnyModel::BF16)?,

@@ -25,7 +25,7 @@ static tk_model *load(int32_t dtype) {
   tk_model_options options = TK_MODEL_OPTIONS_INIT;
   tk_model *model = NULL;
   size_t bytes;
-  char *memory;
+  char *memory, *meeting;
   CHECK(options.dtype == TK_F32 && options.head_dtype == TK_I8 && options.tokenizer == NULL);
   options.dtype = dtype;
   CHECK_STATUS(tk_model_bytes(&context, &options, file, file_bytes, &bytes), 0);
@@ -36,6 +36,11 @@ static tk_model *load(int32_t dtype) {
   CHECK_STATUS(tk_model_load(&context, &options, file, file_bytes - 1, memory, bytes, &model), 161002);
   CHECK_STATUS(tk_model_load(&context, &options, NULL, file_bytes, memory, bytes, &model), 161001);
   CHECK_STATUS(tk_model_load(&context, NULL, file, file_bytes, memory, bytes, &model), 161001);
+  meeting = aligned(bytes + file_bytes) + bytes - 1;
+  memcpy(meeting, file, file_bytes);
+  CHECK_STATUS(tk_model_load(&context, &options, meeting, file_bytes, meeting - bytes + 1, bytes, &model), 161002);
+  CHECK(strcmp(context.message, "file: expected bytes outside of `memory`, found bytes in it (161002)") == 0);
+  CHECK(memcmp(meeting, file, file_bytes) == 0);
   options.head_dtype = 1;
   CHECK_STATUS(tk_model_bytes(&context, &options, file, file_bytes, &bytes), 161002);
   CHECK(strcmp(context.message, "head_dtype: expected 0 or 2, found 1 (161002)") == 0);
