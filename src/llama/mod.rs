@@ -1,5 +1,6 @@
 //! LLaMA models: checkpoint files, their tokenizer, and the decoding loop.
 
+mod check_finished;
 mod checkpoint;
 mod decoding;
 mod model;
@@ -7,6 +8,8 @@ mod plan;
 mod sampling;
 mod tokenizer;
 
+pub use crate::ops::DecoderLayer;
+pub use check_finished::check_finished;
 pub use checkpoint::Shape;
 pub use decoding::Decoding;
 pub use model::{HeadKind, Model, ModelOptions};

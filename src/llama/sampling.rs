@@ -29,7 +29,7 @@ pub struct RowSampling {
     /// Divides the logits, or their distances from the largest where quotients would be beyond f32; 0 takes the largest logit, always.
     /// Finite as f32. 1.
     pub temperature: f64,
-    /// Draws among the k largest logits, of equal ones those of lower index; off for k <= 0. Any k. 0.
+    /// Draws among the k largest of the divided logits, of equal ones those of lower index; off for k <= 0. Any k. 0.
     pub top_k: i64,
     /// Draws among the smallest set whose probability reaches p; off outside (0,1). 1.
     pub top_p: f64,

@@ -96,8 +96,8 @@ impl Product3 {
 /// * The sum is exact over the full range, -128 * -128 included. An i32 bias is added in 64 bits and the result rounded once; an f32
 ///   bias is added after both scales. A missing scale counts as 1. An i32 `out` takes the sum itself, without scales and without an
 ///   f32 bias; it saturates where an i32 bias moves it out of range.
-/// * Workspace: at most 256 rows of activations in the form of the processor's dot instruction, scales and biases (12 N bytes), a row of
-///   activations and 96 KiB for each worker; for a weight that is not packed 304 KiB and 16 of its panels at the most.
+/// * Workspace: at most 256 rows of activations in the form of the processor's dot instruction, scales and biases (12 N bytes); for each
+///   worker up to eight rows of activations and 96 KiB, for a weight that is not packed 577 KiB and at most 16 of its panels.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, K > 65 536, an unknown format, a foreign or damaged packed
 ///   weight, an i32 `out` with a scale or an f32 bias, overlapping tensors.
 /// * Document 003.

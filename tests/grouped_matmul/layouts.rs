@@ -4,7 +4,7 @@ use crate::case::{Case, Layouts, Output, quantised};
 use crate::common::{Random, bits, every_host};
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
-use tilekern::{Host, Tensor, TensorMut};
+use tilekern::{Dims, Host, Tensor, TensorMut};
 use tilekern_kernels::reference;
 
 /// Two weights of four bits to a byte.
@@ -131,19 +131,23 @@ fn grouped_matmul_weights_of_four_bits() {
         let layouts = Layouts { halves: plain, packed, nz: nz4, scale_bits, ..Layouts::default() };
         let expected = expected_of_halves(&case, &scales, groups);
         every_host(|host| {
-            for layout in 0..3 {
+            for layout in 0..4 {
                 if layout == 2 && k % 16 != 0 {
                     continue;
                 }
                 let (result, found) = case.run(
                     host,
                     |call, layouts| {
-                        call.weight_scale = GroupedScale::Bits(match groups {
-                            1 => Tensor::new([e, n], &layouts.scale_bits).unwrap(),
-                            _ => Tensor::new([e, groups, n], &layouts.scale_bits).unwrap(),
-                        });
+                        let shape =
+                            if groups == 1 { Dims::contiguous(&[e, n]) } else { Dims::contiguous(&[e, groups, n]) }.unwrap();
+                        call.weight_scale = match layout {
+                            3 => {
+                                GroupedScale::SignedBits(Tensor::with(shape, bytemuck::cast_slice(&layouts.scale_bits)).unwrap())
+                            }
+                            _ => GroupedScale::Bits(Tensor::with(shape, &layouts.scale_bits).unwrap()),
+                        };
                         call.weight = match layout {
-                            0 => GroupedWeight::I4(Tensor::new([e, k, n / 2], &layouts.halves).unwrap()),
+                            0 | 3 => GroupedWeight::I4(Tensor::new([e, k, n / 2], &layouts.halves).unwrap()),
                             1 => {
                                 call.weight_format = FORMAT_PACKED;
                                 GroupedWeight::I8(Tensor::new([layouts.packed.len()], &layouts.packed).unwrap())

@@ -10,4 +10,5 @@ mod layouts;
 mod modes;
 mod reference;
 mod refusals;
+mod shapes;
 mod vectors;

@@ -47,7 +47,7 @@ impl Case {
         ))
     }
 
-    fn expected(&self, masked: bool) -> Vec<u32> {
+    fn expected(&self, masked: bool, scale: f64) -> Vec<u32> {
         let Sizes { b, heads, kv, s, d, t } = self.z;
         let mut out = vec![0.0; b * heads * s * d];
         for row in 0..b * heads * s {
@@ -59,7 +59,7 @@ impl Case {
                 &self.query[row * d..(row + 1) * d],
                 &self.keys[cache..],
                 &self.values[cache..],
-                (1.0 / (d as f64).sqrt()) as f32,
+                if scale == 0.0 { (1.0 / (d as f64).sqrt()) as f32 } else { scale as f32 },
                 mask,
                 &mut vec![0.0; positions],
                 &mut out[row * d..(row + 1) * d],
@@ -81,13 +81,15 @@ fn heads_read_their_group_and_stop_at_their_position() -> Result<(), Error> {
     let mut random = Random(21);
     for z in SIZES {
         let case = Case::new(&mut random, z);
-        for (masked, host) in [false, true].into_iter().flat_map(|m| hosts().into_iter().map(move |h| (m, h))) {
+        let cases = [(false, 0.0), (true, 0.0), (true, 0.37)];
+        for ((masked, scale), host) in cases.into_iter().flat_map(|case| hosts().into_iter().map(move |host| (case, host))) {
             let mut out = vec![f32::NAN; z.b * z.heads * z.s * z.d];
             let mut call = case.call(&mut out)?;
             call.mask = if masked { Some(Tensor::new([z.s, z.t], &case.mask)?) } else { None };
+            call.scale = scale;
             run(&host, call)?;
             let found: Vec<u32> = out.into_iter().map(bits).collect();
-            assert_eq!(found, case.expected(masked), "{}", host.isa().name());
+            assert_eq!(found, case.expected(masked, scale), "{}", host.isa().name());
         }
     }
     Ok(())
@@ -111,7 +113,7 @@ fn strides_do_not_matter() -> Result<(), Error> {
         call.value_cache = Tensor::strided([z.b, z.kv, z.t, z.d], [z.kv * z.t, z.t, 1, k], &values)?;
         call.output = TensorMut::strided([z.b, z.heads, z.s, z.d], [z.heads * z.s, z.s, 1, q], &mut out)?;
         run(&host, call)?;
-        let expected = case.expected(false);
+        let expected = case.expected(false, 0.0);
         for at in 0..q * z.d {
             assert_eq!(bits(out[at]), expected[at % q * z.d + at / q]);
         }
@@ -123,7 +125,7 @@ fn strides_do_not_matter() -> Result<(), Error> {
 #[test]
 fn threads_do_not_matter() -> Result<(), Error> {
     let case = Case::new(&mut Random(23), Sizes { b: 2, heads: 8, kv: 4, s: 40, d: 32, t: 200 });
-    let expected = case.expected(false);
+    let expected = case.expected(false, 0.0);
     for threads in [1, 2] {
         let host = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(threads)?)?;
         let mut out = vec![0.0; 2 * 8 * 40 * 32];
