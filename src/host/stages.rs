@@ -17,14 +17,15 @@ pub(super) struct Stages {
 
 impl Stages {
     /// A tensor with elements of type `T`.
+    #[inline(always)]
     pub fn of<T>(self, tensor: Option<&impl Describe>) -> Stages {
         let Some(dims) = tensor.map(Describe::dims) else { return self };
         let [every, needed] = [dims.last().0, dims.staged()].map(Pieces::bytes::<T>);
-        Stages { every: self.every + every, needed: self.needed + needed }
+        Stages { every: self.every.saturating_add(every), needed: self.needed.saturating_add(needed) }
     }
 
     /// Bytes for them beside `others`: long rows take room only where they need it, so that a worker's memory does not grow with them.
     pub fn beside(self, others: usize) -> usize {
-        others + if others + self.every <= BOUND { self.every } else { self.needed }
+        others.saturating_add(if others.saturating_add(self.every) <= BOUND { self.every } else { self.needed })
     }
 }
