@@ -61,7 +61,8 @@ pub fn cann() -> Result<&'static Table, &'static Missing> {
     TABLE.get_or_init(search).as_ref()
 }
 
-/// Everything out of one library, such as `libtilekern_opapi.so`, which has the operators run on this processor.
+/// Everything out of one library, such as `libtilekern_opapi.so`, which has the operators run on this processor. It counts as CANN's own,
+/// not as a package beside it.
 ///
 /// # Safety
 ///
