@@ -7,8 +7,15 @@
 //!
 //! Without CANN it needs `cargo build --release -p tilekern-opapi-host`, or that library where the process looks for libraries.
 
+#[path = "stop/mod.rs"]
+mod stop;
+
 use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::ExitCode;
+use stop::Stop;
 use tilekern::acl::{Buffer, Device, Stream, Table, load};
 use tilekern::ops::{PostSample, TopKTopPSample};
 use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Run};
@@ -16,9 +23,15 @@ use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Run};
 const ROWS: usize = 4;
 const VOCABULARY: usize = 1000;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    let text = choose().map_err(|error| Stop::Refused(error.to_string()));
+    stop::exit("ascend", 1, text.and_then(|text| Ok(io::stdout().write_all(text.as_bytes())?)))
+}
+
+/// Where it ran, and the tokens, a line each.
+fn choose() -> Result<String, Box<dyn Error>> {
     let (table, place) = find()?;
-    println!("on {place}");
+    let mut text = format!("on {place}\n");
     let device = Device::open(&table, 0)?;
     let stream = Stream::new(&device)?;
 
@@ -48,9 +61,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut chosen = [0; ROWS];
     tokens.read(&mut chosen)?;
     for (row, token) in chosen.into_iter().enumerate() {
-        println!("row {row}: token {token}, {} from the peak", (token as usize).abs_diff(peak(row)));
+        writeln!(text, "row {row}: token {token}, {} from the peak", (token as usize).abs_diff(peak(row)))?;
     }
-    Ok(())
+    Ok(text)
 }
 
 /// The functions of aclnn, and whose they are.

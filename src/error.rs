@@ -1,5 +1,5 @@
 //! What a call answers when it cannot do what was asked: a status that aclnn would give, the argument, what was expected and what
-//! was found. Nothing is written by a call that fails.
+//! was found. Nothing is written by a call that fails, but by an NPU in the midst of its work.
 
 use core::fmt;
 
@@ -26,7 +26,7 @@ pub enum Status {
     Unsupported = -2,
     /// The backend is missing or failed.
     Backend = -3,
-    /// A bug of this library, or of the caller's [`ParallelFor`](crate::ParallelFor).
+    /// A bug of this library, or of the caller's `parallel_for`: from the C functions alone, which make it of a panic.
     Internal = -4,
 }
 

@@ -14,7 +14,7 @@ int main(void) {
   int32_t top_k[BATCH] = {1, 40, 0};
   float top_p[BATCH] = {1.0f, 1.0f, 0.9f};
   float min_p[BATCH] = {0.0f, 0.0f, 0.1f};
-  int64_t seeds[BATCH][2] = {{1, 0}, {2, 0}, {3, 0}}; /* (seed, offset); the next step takes an offset 12 higher */
+  int64_t seeds[BATCH][2] = {{1, 0}, {2, 0}, {3, 0}}; /* (seed, offset); the next step takes an offset 4 higher */
   int64_t chosen[BATCH];
 
   /* A model's logits, in place of which here is something with a peak. */

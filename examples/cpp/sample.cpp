@@ -14,7 +14,7 @@ int main() {
   // best.
   std::array<std::int32_t, batch> top_k{1, 40, 0};
   std::array<float, batch> top_p{1.0f, 1.0f, 0.9f}, min_p{0.0f, 0.0f, 0.1f};
-  std::array<std::int64_t, 2 * batch> seeds{1, 0, 2, 0, 3, 0};  // (seed, offset); the next step takes an offset 12 higher
+  std::array<std::int64_t, 2 * batch> seeds{1, 0, 2, 0, 3, 0};  // (seed, offset); the next step takes an offset 4 higher
   std::array<std::int64_t, batch> chosen{};
 
   // A model's logits, in place of which here is something with a peak.

@@ -26,7 +26,7 @@ pub(crate) unsafe fn size<A: Args>(name: &'static str, args: *const A) -> Result
         return Err(Error::new(Status::Null, name, "a struct", "null"));
     }
     // SAFETY: every size that a caller can have begins with the size.
-    let size = unsafe { args.cast::<usize>().read() };
+    let size = unsafe { args.cast::<usize>().read_unaligned() };
     if !A::SIZES.contains(&size) {
         return Err(Error::new(Status::Invalid, "struct_size", size_of::<A>(), size));
     }

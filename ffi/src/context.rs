@@ -19,7 +19,7 @@ pub const TK_BACKEND_ASCEND: i32 = 1;
 pub const TK_ISA_BEST: i32 = 0;
 /// `isa`: no instruction set in particular.
 pub const TK_ISA_PORTABLE: i32 = 1;
-/// `isa`: AVX2, FMA and F16C.
+/// `isa`: AVX2, FMA, F16C, POPCNT, LZCNT, BMI1 and BMI2.
 pub const TK_ISA_AVX2: i32 = 2;
 /// `isa`: AVX-512 F, BW, DQ and VL.
 pub const TK_ISA_AVX512: i32 = 3;

@@ -19,9 +19,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub enum Isa {
     /// The `wide` crate, on whatever the build allows.
     Portable,
-    /// AVX2, FMA and F16C.
+    /// AVX2 with what came with it: FMA, F16C, POPCNT, LZCNT, BMI1 and BMI2.
     Avx2,
-    /// AVX-512 F, BW, DQ, VL.
+    /// The same and AVX-512 F, BW, DQ, VL.
     Avx512,
     /// AVX-512 with VNNI.
     Avx512Vnni,

@@ -26,8 +26,8 @@ use tilekern_kernels::element::Element;
 ///   instruction set.
 /// * Memory: the caller's, aligned to 64 bytes; [`Decoding::layout`] says how much, for pools of up to as many workers as its host
 ///   has. Nothing allocates.
-/// * Errors: 161002 a prompt that is empty, longer than `max_prompt` or than the context, an id outside the vocabulary, a shape that
-///   does not fit; -1 too little memory, or a pool of more workers. A call that fails with either has changed nothing.
+/// * Errors: 561002 a vocabulary above 2^20; 161002 a `batch`, `max_prompt` or `max_new` of 0, an `end_id` that is no token, a prompt that
+///   is empty, longer than `max_prompt` or than the context, an id outside the vocabulary, a shape that does not fit; -1 too little memory, or a pool of more workers. A call that fails so has changed nothing.
 ///
 /// ```no_run
 /// use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};
@@ -146,7 +146,8 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     fn check_host<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
         let workers = host.pool().workers();
         if workers > self.workers {
-            if workspace::<T, K, P>(host, self.model, &self.sizes)? > self.scratch.len() {
+            // Of very many it may overflow.
+            if workspace::<T, K, P>(host, self.model, &self.sizes).map_or(true, |bytes| bytes > self.scratch.len()) {
                 return Err(Error::new(Status::Workspace, "workers", "as many as the memory has room for", workers));
             }
             self.workers = workers;

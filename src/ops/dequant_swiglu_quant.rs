@@ -12,7 +12,7 @@ use crate::tensor::Describe;
 /// * Shapes: `w1`, `w3` and `output` `[M,F]`, `input_scale` and `output_scale` `[M]`, `w1_scale` and `w3_scale` `[F]`; M = 0 writes
 ///   nothing, F = 0 is refused. F has no upper limit.
 /// * Dtypes: `w1` and `w3` i32, the scales f32, `output` i8. A product is `(f32(w) * input_scale) * scale`; arithmetic in f32.
-/// * A row whose scale has no finite reciprocal (zeros; below 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
+/// * A row whose scale has no finite reciprocal (zeros; at most 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
 ///   value of `max |y| / 127`.
 /// * Workspace: a row of f32 a worker; the two scales and three more rows a worker for tensors whose last dimension is not
 ///   contiguous.

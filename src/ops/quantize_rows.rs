@@ -20,7 +20,7 @@ pub(crate) struct QuantizeSizes {
 /// * Shapes: `input` `[M,N]`, `output` `[M,N]`, `output_scale` `[M]`; or `input` `[B,heads,S,D]`, `output` `[B,S,heads*D]`,
 ///   `output_scale` `[B*S]`. M = 0 or B = 0 writes nothing, another dimension of 0 is refused.
 /// * Dtypes: `input` f32, f16 or bf16, `output` i8, `output_scale` f32. The division is a product with `1 / scale`, all in f32.
-/// * A row whose scale has no finite reciprocal (zeros; below 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
+/// * A row whose scale has no finite reciprocal (zeros; at most 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
 ///   value of `max |x| / 127`.
 /// * Workspace: two rows a worker, used by heads that do not lie side by side and by tensors whose last dimension is not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, overlapping tensors.

@@ -71,7 +71,7 @@ impl<'a, B: Backend, T> RmsNorm<'a, B, T> {
 ///
 /// * Shapes: `input` `[M,H]`, `gamma` `[H]`, `output` `[M,H]`, `output_scale` `[M]`; M = 0 writes nothing, H = 0 is refused.
 /// * Dtypes: `input` and `gamma` f32, f16 or bf16, one for both; `output` i8; `output_scale` f32.
-/// * A row whose scale has no finite reciprocal (zeros; below 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
+/// * A row whose scale has no finite reciprocal (zeros; at most 2^-128), or with an infinity or a NaN, gives zeros; its scale is the
 ///   value of `max |y| / 127`.
 /// * Workspace: `gamma` and two rows a worker, used only by tensors whose last dimension is not contiguous.
 /// * Errors: as [`RmsNorm`].

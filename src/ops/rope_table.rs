@@ -13,7 +13,7 @@ use crate::tensor::Describe;
 /// * Dtypes: f32; computed in f64 and rounded once, so that position 100 000 is as exact as position 1. The functions are those of the
 ///   `libm` crate: the same bits on every platform.
 /// * Workspace: D/2 numbers of f64, and a row a worker for an output whose last dimension is not contiguous.
-/// * Errors: 161001 a tensor without data; 161002 an odd D, a negative `start`, a last position beyond i64, a `theta` that is not
+/// * Errors: 161001 a tensor without data; 161002 an odd D, a negative `start`, positions up to 2^63 or beyond, a `theta` that is not
 ///   finite or below 1e-280, where angles are too large for numbers, elements that overlap.
 /// * Document 003, `precomputeFreqsCis`; there with fast intrinsics. Computed once for all layers and calls.
 ///

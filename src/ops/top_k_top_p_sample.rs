@@ -103,7 +103,7 @@ pub(crate) struct Batch {
 /// 3. **Top-p.** With 0 < p < 1 entry j stays iff the probability before it, in list order, is below p: the entry that reaches p is
 ///    the last, all stay if p is never reached. The sums are exact: the mass of an entry is the integer `round(pr * 2^52)`, a
 ///    prefix is rounded once to `f32`, and the test is `f32(prefix_j - pr_j) < p`; the first always stays. With p <= 0 the best one
-///    stays, with probability 1 whatever `top_k` says; p >= 1 and NaN switch the stage off.
+///    stays whatever `top_k` says, with probability 1 (with its own without `input_is_logits`); p >= 1 and NaN switch the stage off.
 /// 4. **Min-p.** With 0 < m < 1 entries with `pr >= f32(max pr * m)` stay, in order; with m >= 1 the best one; else the stage is off.
 /// 5. **Choice.** Without noise the first maximum of the logits; no stage removes it. With noise the first maximum of
 ///    `pr_j / (|q_j| + f32(eps))` over places j of the list: `q` is read **by place, not by token**. Only where no stage is on are

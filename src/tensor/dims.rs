@@ -94,7 +94,7 @@ impl Dims {
         Dims { rank: Rank::ALL[R], shape: padded(shape, 1), strides: padded(strides, 0), extent }
     }
 
-    /// Any strides. What they address must fit in `usize` bytes, at 8 bytes an element.
+    /// Any strides. What they address must fit in `isize` bytes, at 8 bytes an element.
     pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Dims, Error> {
         let n = shape.len();
         let rank = *Rank::ALL.get(n).ok_or_else(|| Error::invalid("shape", "a rank of at most 5", n))?;

@@ -469,10 +469,10 @@ aclnnStatus aclnnGatherGetWorkspaceSize(const aclTensor *input,
                                         uint64_t *workspaceSize,
                                         aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnGather(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
-/// The products of experts, SwiGLU and quantisation. The weight is in blocks, as its format must say; its view may be plain.
+/// The products of experts, SwiGLU and quantisation. int8 weights are in blocks, as their format must say; their view may be plain.
 aclnnStatus aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(const aclTensor *x,
                                                           const aclTensor *weight,
                                                           const aclTensor *bias,
@@ -486,7 +486,7 @@ aclnnStatus aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(const aclTensor *x,
                                                           uint64_t *workspaceSize,
                                                           aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnGroupedMatmulSwigluQuant(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// The same for a weight in blocks, whatever its format says; its storage shape has five dimensions.
@@ -503,7 +503,7 @@ aclnnStatus aclnnGroupedMatmulSwigluQuantWeightNZGetWorkspaceSize(const aclTenso
                                                                   uint64_t *workspaceSize,
                                                                   aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnGroupedMatmulSwigluQuantWeightNZ(void *workspace,
                                                   uint64_t workspaceSize,
                                                   aclOpExecutor *executor,
@@ -528,7 +528,7 @@ aclnnStatus aclnnGroupedMatmulSwigluQuantV2GetWorkspaceSize(const aclTensor *x,
                                                             uint64_t *workspaceSize,
                                                             aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnGroupedMatmulSwigluQuantV2(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// The same for weights in blocks, whatever their formats say.
@@ -550,7 +550,7 @@ aclnnStatus aclnnGroupedMatmulSwigluQuantWeightNzV2GetWorkspaceSize(const aclTen
                                                                     uint64_t *workspaceSize,
                                                                     aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnGroupedMatmulSwigluQuantWeightNzV2(void *workspace,
                                                     uint64_t workspaceSize,
                                                     aclOpExecutor *executor,
@@ -650,7 +650,7 @@ aclnnStatus aclnnMultinomialGetWorkspaceSize(const aclTensor *weights,
                                              uint64_t *workspaceSize,
                                              aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnMultinomial(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// The same, with seed and offset in tensors of one number each; the number offset is added.
@@ -664,7 +664,7 @@ aclnnStatus aclnnMultinomialTensorGetWorkspaceSize(const aclTensor *weights,
                                                    uint64_t *workspaceSize,
                                                    aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnMultinomialTensor(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// Fills a tensor with exponential numbers of the rate lambd.
@@ -676,7 +676,7 @@ aclnnStatus aclnnStatelessExponentialTensorGetWorkspaceSize(aclTensor *values,
                                                             uint64_t *workspaceSize,
                                                             aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnStatelessExponentialTensor(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// Filters logits, and chooses a token of each row or gives what is left.
@@ -698,7 +698,7 @@ aclnnStatus aclnnTopKTopPSampleV2GetWorkspaceSize(const aclTensor *logits,
                                                   uint64_t *workspaceSize,
                                                   aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnTopKTopPSampleV2(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// The first version of the same, for f16 and bf16.
@@ -714,7 +714,7 @@ aclnnStatus aclnnTopKTopPSampleGetWorkspaceSize(const aclTensor *logits,
                                                 uint64_t *workspaceSize,
                                                 aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnTopKTopPSample(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// Makes every logit -inf that top-k or top-p drops. p comes before k.
@@ -725,7 +725,7 @@ aclnnStatus aclnnApplyTopKTopPGetWorkspaceSize(const aclTensor *logits,
                                                uint64_t *workspaceSize,
                                                aclOpExecutor **executor);
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 aclnnStatus aclnnApplyTopKTopP(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 /// A stream of this thread's context.

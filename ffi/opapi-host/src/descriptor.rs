@@ -17,7 +17,7 @@ pub(crate) static TENSOR_LISTS: Table<Vec<usize>> = Table::new();
 pub(crate) static SCALAR_LISTS: Table<Vec<usize>> = Table::new();
 
 /// The most dimensions that a description may have; operators take fewer.
-const MAX_DIMS: usize = 64;
+pub(crate) const MAX_DIMS: u64 = 64;
 
 /// What a tensor is: view, storage and address.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,13 +39,9 @@ impl Spec {
         strides: Option<Vec<i64>>,
         storage: Vec<i64>,
         (dtype, format, offset, data): (aclDataType, aclFormat, i64, usize),
-    ) -> Result<Spec, Failure> {
-        let rank = dims.len().max(storage.len());
-        if rank > MAX_DIMS {
-            return Err(Failure::invalid(format!("expected at most {MAX_DIMS} dimensions, found {rank}")));
-        }
+    ) -> Spec {
         let strides = strides.unwrap_or_else(|| contiguous(&dims));
-        Ok(Spec { dims, strides, offset, dtype, format, storage, data })
+        Spec { dims, strides, offset, dtype, format, storage, data }
     }
 
     /// Neither too large to count, nor negative.

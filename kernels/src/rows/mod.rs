@@ -1,6 +1,6 @@
 //! One file per row algorithm. A body is written once for the whole row: [`vectors`] gives it full vectors, then the tail.
 //!
-//! A step that several paths share is compiled once, out of line, and enters the token again by `vectorize`: slices and numbers cross
+//! A step that several paths share is compiled once, out of line, and enters the token again by [`apart`](crate::simd::Simd::apart): slices and numbers cross
 //! such a boundary, vectors never.
 
 mod sum;

@@ -22,7 +22,7 @@ pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32, output:
         |span| top = s.max_i32(top, s.and(s.bits(value(span)), magnitude)),
     );
     let scale = f32::from_bits(s.reduce_max_i32(top) as u32) / 127.0;
-    // 2^-128: below it 1 / scale is not finite.
+    // 2^-128: up to it 1 / scale is not finite.
     if !(scale > f32::from_bits(0x0020_0000) && scale < f32::INFINITY) {
         output[..n].fill(0);
         return scale;

@@ -1,7 +1,7 @@
 //! Tensors and scalars.
 
 use crate::boundary::{aclnn, array, create, null_argument, put};
-use crate::descriptor::{SCALARS, Scalar, Spec, TENSORS, Tensor, destroy};
+use crate::descriptor::{MAX_DIMS, SCALARS, Scalar, Spec, TENSORS, Tensor, destroy};
 use crate::failure::Failure;
 use core::ffi::{c_char, c_void};
 use tilekern_acl::{ACL_DT_UNDEFINED, aclDataType, aclFormat, aclScalar, aclTensor, aclnnStatus};
@@ -19,6 +19,10 @@ impl Description {
     ///
     /// The pointers are null, or as many numbers as their counts say; `stride` as many as there are dimensions.
     unsafe fn read(self) -> Result<Spec, Failure> {
+        let rank = self.dims.1.max(self.storage.1);
+        if rank > MAX_DIMS {
+            return Err(Failure::invalid(format!("expected at most {MAX_DIMS} dimensions, found {rank}")));
+        }
         // SAFETY: as promised by the caller.
         let (dims, storage) =
             unsafe { (array("viewDims", self.dims.0, self.dims.1)?, array("storageDims", self.storage.0, self.storage.1)?) };
@@ -27,7 +31,7 @@ impl Description {
             // SAFETY: as promised by the caller.
             false => Some(unsafe { array("stride", self.stride, self.dims.1)? }),
         };
-        Spec::new(dims, strides, storage, self.rest)
+        Ok(Spec::new(dims, strides, storage, self.rest))
     }
 }
 

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn aclnnGatherGetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGather(
     workspace: *mut c_void,

@@ -59,6 +59,10 @@ impl V2 {
         if !self.tuning.is_null() {
             live(&INT_ARRAYS, "tuningConfigOptional", self.tuning as usize)?;
         }
+        // What is missing comes before what is wrong.
+        if a.get("weight")?.spec.dtype != ACL_INT8 {
+            a.get("weight_assist_matrix")?;
+        }
         let wrong = |name: &str, found: i64| Err(Failure::invalid(format!("{name}: {found} is not supported for these dtypes")));
         match (dequant_mode, dequant_dtype, quant_mode) {
             // The second is that of groups of K, which only int4 weights have.
@@ -71,7 +75,7 @@ impl V2 {
     }
 }
 
-/// The products of experts, SwiGLU and quantisation. The weight is in blocks, as its format must say; its view may be plain.
+/// The products of experts, SwiGLU and quantisation. int8 weights are in blocks, as their format must say; their view may be plain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(
     x: *const aclTensor,
@@ -93,7 +97,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantGetWorkspaceSize(
     unsafe { one("aclnnGroupedMatmulSwigluQuant", workspaceSize, executor, |a| call.list(a, Entry::Plain)) }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuant(
     workspace: *mut c_void,
@@ -126,7 +130,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNZGetWorkspaceSize(
     unsafe { one("aclnnGroupedMatmulSwigluQuantWeightNZ", workspaceSize, executor, |a| call.list(a, Entry::Blocks)) }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNZ(
     workspace: *mut c_void,
@@ -169,7 +173,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantV2GetWorkspaceSize(
     unsafe { one("aclnnGroupedMatmulSwigluQuantV2", workspaceSize, executor, |a| call.list(a, Entry::Plain)) }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantV2(
     workspace: *mut c_void,
@@ -212,7 +216,7 @@ pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNzV2GetWorkspaceSize
     unsafe { one("aclnnGroupedMatmulSwigluQuantWeightNzV2", workspaceSize, executor, |a| call.list(a, Entry::Blocks)) }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnGroupedMatmulSwigluQuantWeightNzV2(
     workspace: *mut c_void,

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn aclnnMultinomialGetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnMultinomial(
     workspace: *mut c_void,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn aclnnMultinomialTensorGetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnMultinomialTensor(
     workspace: *mut c_void,
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn aclnnStatelessExponentialTensorGetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnStatelessExponentialTensor(
     workspace: *mut c_void,

@@ -53,7 +53,7 @@ pub unsafe extern "C" fn aclnnTopKTopPSampleV2GetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnTopKTopPSampleV2(
     workspace: *mut c_void,
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn aclnnTopKTopPSampleGetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnTopKTopPSample(
     workspace: *mut c_void,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn aclnnApplyTopKTopPGetWorkspaceSize(
     }
 }
 
-/// Puts it into the stream. The executor is taken, also by a call that fails, unless it was made repeatable.
+/// Puts it into the stream. The executor of this operator is taken, also by a call that fails, unless it was made repeatable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclnnApplyTopKTopP(
     workspace: *mut c_void,

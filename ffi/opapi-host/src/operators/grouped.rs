@@ -46,7 +46,8 @@ impl Grouped {
         }
         a.get("x")?.rank(2)?;
         let (members, dtype) = (a.members("weight").len(), a.get("weight")?.spec.dtype);
-        let all = members == 1 && a.get("weight")?.spec.dims.len() % 2 == 1;
+        // A list has one tensor for all experts, or one for each.
+        let all = !v2 || (members == 1 && a.get("weight")?.spec.dims.len() % 2 == 1);
         a.relabel("weight", |weight| {
             weight.dtype(&[dtype])?;
             describe(weight, entry, all)

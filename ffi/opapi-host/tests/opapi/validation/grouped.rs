@@ -85,6 +85,12 @@ fn grouped_matmul() {
         ("an offset", good.with("offset", Some(View::contiguous(&[3, 64], ACL_FLOAT))), 161002),
         ("an offset to write", good.with("outputOffset", Some(View::contiguous(&[6], ACL_FLOAT))), 161002),
     ];
+    // One expert has its dimension too.
+    let (mut alone, sizes) = (blocks([6, 32, 64, 1], false), [6, 32, 64, 1]);
+    for numbers in [&mut alone.shape, &mut alone.strides, &mut alone.storage] {
+        numbers.remove(0);
+    }
+    both.push(("no dimension of experts", grouped_parameters(sizes, alone).shaped("weightScale", &[64]), 161002));
     for name in ["x", "weight", "weightScale", "xScale", "groupList", "output", "outputScale"] {
         both.push((name, good.without(name), 161001));
     }
@@ -196,6 +202,7 @@ fn grouped_matmul_v2() {
     let [_, k, n, _] = GROUPED;
     let one = View { format: ACL_FORMAT_FRACTAL_NZ, ..View::contiguous(&[n / 32, k / 16, 16, 32], ACL_INT8) };
     let each = good.with("weight", Some(one)).shaped("weightScale", &[n]);
+    let four = good.with("weight", Some(View::contiguous(&[3, k, n], ACL_INT4))).typed("weightScale", ACL_UINT64);
     for nz in [false, true] {
         assert_eq!(grouped_v2(&good, nz, 1, plain), 0, "{}", message());
         assert_eq!(grouped_v2(&each, nz, 3, plain), 0, "{}", message());
@@ -209,6 +216,7 @@ fn grouped_matmul_v2() {
         assert_eq!(grouped_v2(&good, nz, 1, Modes { dequant: 2, ..plain }), 161002);
         assert_eq!(grouped_v2(&good, nz, 1, Modes { dtype: 5, ..plain }), 161002);
         assert_eq!(grouped_v2(&good, nz, 1, Modes { quant: 1, ..plain }), 161002);
+        assert_eq!(grouped_v2(&four, nz, 1, Modes { quant: 1, ..plain }), 161001, "no assist matrix");
         assert_eq!(grouped_v2(&each, nz, 2, plain), 161002, "a group list of three");
         assert_eq!(grouped_v2(&good.with("bias", Some(View::contiguous(&[3, 64], ACL_FLOAT))), nz, 1, plain), 161002);
         assert_eq!(grouped_v2(&good.with("smoothScale", Some(View::contiguous(&[3], ACL_FLOAT))), nz, 1, plain), 161002);
