@@ -1,7 +1,7 @@
 //! Tensors that are not contiguous, the largest sizes, and the decoder's SwiGLU as a product of one expert.
 
 use crate::case::{Case, Layouts, Output, UNTOUCHED};
-use crate::common::{Buffer, Order, Random, bits, every_host, run};
+use crate::common::{Buffer, Order, Random, bits, every_host, rounds, run};
 use tilekern::ops::*;
 use tilekern::{Host, ParallelFor, Tensor, TensorMut};
 
@@ -62,7 +62,7 @@ impl Spread {
 #[test]
 fn grouped_matmul_strides_do_not_matter() {
     let mut random = Random(81);
-    for number in 0..30 {
+    for number in 0..rounds(30) {
         let case = Case::random(&mut random);
         let expected = case.expected();
         for order in [Order::Pitched, Order::Transposed] {
