@@ -27,7 +27,8 @@ use tilekern_kernels::element::Element;
 /// * Memory: the caller's, aligned to 64 bytes; [`Decoding::layout`] says how much, for pools of up to as many workers as its host
 ///   has. Nothing allocates.
 /// * Errors: 561002 a vocabulary above 2^20; 161002 a `batch`, `max_prompt` or `max_new` of 0, an `end_id` that is no token, a prompt that
-///   is empty, longer than `max_prompt` or than the context, an id outside the vocabulary, a shape that does not fit; -1 too little memory, or a pool of more workers. A call that fails so has changed nothing.
+///   is empty, longer than `max_prompt` or than the context, an id outside the vocabulary, a shape that does not fit; -1 too little
+///   memory, or a pool of more workers. A call that fails so has changed nothing.
 ///
 /// ```no_run
 /// use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};

@@ -84,8 +84,8 @@ pub(crate) struct Draws {
 /// multiple of 128, and `cdf_j` is the sum of the exact masses `round(w_i / sum * 2^52)` for i <= j, rounded once to f32. Where u
 /// lies above the last sum, the first index with that sum is taken: an index without weight never is.
 ///
-/// * Shapes: `probs` `[N,C]` or `[C]`, `out` `[N,num_samples]` or `[num_samples]`. An empty `probs` writes nothing (where C is 0, with replacement
-///   only). C <= 2^24.
+/// * Shapes: `probs` `[N,C]` or `[C]`, `out` `[N,num_samples]` or `[num_samples]`. An empty `probs` writes nothing (where C is
+///   0, with replacement only). C <= 2^24.
 /// * Dtypes: `probs` f32, f16, bf16 or f64; `out` i64. `seed` and `offset` are 64-bit patterns.
 /// * A negative or NaN weight counts as 0, an infinite one as the largest f32. A row without weight gives 0 for each sample,
 ///   without replacement 0, 1, 2 and so on; so do rows with fewer weights than samples behind these. A sum that overflows is taken
@@ -93,8 +93,8 @@ pub(crate) struct Draws {
 /// * **Limit** of the race: a weight below 2^-28.5 of the largest is never drawn, see [`Exponential`](super::Exponential). u has 24
 ///   bits: with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row. In a race of
 ///   nothing but weights of some 2^-149 every quotient may be 0, and index 0 comes first with or without weight.
-/// * Workspace: at most 144 KiB a worker, of long rows 16 KiB and 128 KiB once. Several samples without replacement need 8 bytes for each of min(C, n + max(16 384, n / 2)) keys,
-///   once for the whole call.
+/// * Workspace: at most 144 KiB a worker, of long rows 16 KiB and 128 KiB once. Several samples without replacement need 8 bytes for
+///   each of min(C, n + max(16 384, n / 2)) keys, once for the whole call.
 /// * Errors: 161001 a tensor without data; 161002, in this order: the rank of `probs`, the rank of `out`, its last dimension, its first,
 ///   `num_samples` < 1, `num_samples` > C without replacement, C > 2^24, overlapping tensors.
 /// * Document 000, the choice `multiNomial`.

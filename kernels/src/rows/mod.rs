@@ -1,7 +1,7 @@
 //! One file per row algorithm. A body is written once for the whole row: [`vectors`] gives it full vectors, then the tail.
 //!
-//! A step that several paths share is compiled once, out of line, and enters the token again by [`apart`](crate::simd::Simd::apart): slices and numbers cross
-//! such a boundary, vectors never.
+//! A step that several paths share is compiled once, out of line, and enters the token again by
+//! [`apart`](crate::simd::Simd::apart): slices and numbers cross such a boundary, vectors never.
 
 mod sum;
 pub use sum::row_sum;
