@@ -17,7 +17,6 @@ pub(super) struct Stages {
 
 impl Stages {
     /// A tensor with elements of type `T`.
-    #[inline(always)]
     pub fn of<T>(self, tensor: Option<&impl Describe>) -> Stages {
         let Some(dims) = tensor.map(Describe::dims) else { return self };
         let [every, needed] = [dims.last().0, dims.staged()].map(Pieces::bytes::<T>);

@@ -3,7 +3,6 @@
 mod calls;
 mod stage;
 
-use super::executor::Job;
 use super::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Dispatch};
 use crate::backend::{Backend, Run};
 use crate::error::{Error, Status};
@@ -56,15 +55,10 @@ where
     }
 
     fn run_mut(&self, call: &mut C, scratch: DeviceScratch<'_>) -> Result<(), Error> {
-        scratch.note(&self.npu)?;
-        self.npu.enter()?;
-        match self.npu.dispatch(call, Job::Run(scratch)) {
-            Err(error) => {
-                refusal(error)?;
-                call.on_host(&mut Stage::new(&self.npu)?, &self.host)
-            }
-            done => done,
-        }
+        self.npu.run_mut(call, scratch).or_else(|error| {
+            refusal(error)?;
+            call.on_host(&mut Stage::new(&self.npu)?, &self.host)
+        })
     }
 }
 

@@ -59,15 +59,14 @@ impl V2 {
         if !self.tuning.is_null() {
             live(&INT_ARRAYS, "tuningConfigOptional", self.tuning as usize)?;
         }
-        // What is missing comes before what is wrong.
-        if a.get("weight")?.spec.dtype != ACL_INT8 {
-            a.get("weight_assist_matrix")?;
-        }
+        let eight = a.get("weight")?.spec.dtype == ACL_INT8;
+        // What is missing comes before what is wrong, so the modes come last.
+        let call = Grouped::new(a, entry, true, group_list_type)?;
         let wrong = |name: &str, found: i64| Err(Failure::invalid(format!("{name}: {found} is not supported for these dtypes")));
         match (dequant_mode, dequant_dtype, quant_mode) {
             // The second is that of groups of K, which only int4 weights have.
-            (1, ..) if a.get("weight")?.spec.dtype == ACL_INT8 => wrong("dequantMode", 1),
-            (0 | 1, 0 | 1 | 27 | 28, 0) => Grouped::new(a, entry, true, group_list_type),
+            (1, ..) if eight => wrong("dequantMode", 1),
+            (0 | 1, 0 | 1 | 27 | 28, 0) => Ok(call),
             (0 | 1, 0 | 1 | 27 | 28, found) => wrong("quantMode", found),
             (0 | 1, found, _) => wrong("dequantDtype", found),
             (found, ..) => wrong("dequantMode", found),
