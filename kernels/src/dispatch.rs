@@ -1,7 +1,7 @@
 //! Which instruction set runs: [`Isa`] is a name, [`Level`] a checked one, [`Kernel`] what can run on any.
 //!
 //! Detection happens once per process and is kept in one atomic: in a virtual machine a `cpuid` costs microseconds. It needs no
-//! `std`: `cpuid` and `xgetbv` on x86-64, `ID_AA64ISAR0_EL1` on aarch64 (Linux lets programs read it).
+//! `std`: `cpuid` and `xgetbv` on x86-64, `ID_AA64ISAR0_EL1` on aarch64, where Linux lets programs read it.
 
 use crate::simd::{Dot, Portable, Simd};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -97,10 +97,10 @@ pub enum Level {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Avx512Amx(crate::simd::Avx512Amx),
     /// NEON.
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     Neon(crate::simd::Neon),
     /// NEON with dot product.
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     NeonDot(crate::simd::NeonDot),
 }
 
@@ -117,9 +117,9 @@ impl Level {
             Isa::Avx512Vnni => crate::simd::Avx512Vnni::new().map(Level::Avx512Vnni),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512Amx => crate::simd::Avx512Amx::new().map(Level::Avx512Amx),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Isa::Neon => crate::simd::Neon::new().map(Level::Neon),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Isa::NeonDot => crate::simd::NeonDot::new().map(Level::NeonDot),
             _ => None,
         }
@@ -184,12 +184,12 @@ impl Level {
                 ),
                 false => Level::Avx512(s.without_dot()).run_here(kernel),
             },
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Level::Neon(s) => s.vectorize(
                 #[inline(always)]
                 || kernel.run(s),
             ),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Level::NeonDot(s) => match K::DOT {
                 true => s.vectorize(
                     #[inline(always)]
@@ -310,27 +310,15 @@ fn detect() -> u32 {
         .fold(small, |found, (has, isa)| if has { found | isa.bit() } else { found })
 }
 
-#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", not(miri)))]
 fn detect() -> u32 {
-    Isa::Neon.bit() | if has_dot_product() { Isa::NeonDot.bit() } else { 0 }
+    Isa::Neon.bit() | if crate::simd::has_dot_product() { Isa::NeonDot.bit() } else { 0 }
 }
 
-#[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_os = "android", target_os = "none"), not(miri)))]
-fn has_dot_product() -> bool {
-    let features: u64;
-    // SAFETY: Linux emulates the read for programs, and on bare metal it is the register itself.
-    unsafe { core::arch::asm!("mrs {}, ID_AA64ISAR0_EL1", out(reg) features, options(nomem, nostack, preserves_flags)) };
-    const DOT_PRODUCT: u32 = 44;
-    features >> DOT_PRODUCT & 0xF != 0
-}
-
-/// Elsewhere a program may not read the register, and the build says what the machine has: on an Apple one the dot product.
-#[cfg(all(target_arch = "aarch64", not(any(target_os = "linux", target_os = "android", target_os = "none")), not(miri)))]
-fn has_dot_product() -> bool {
-    cfg!(target_feature = "dotprod")
-}
-
-#[cfg(any(miri, not(any(all(target_arch = "x86_64", target_feature = "sse2"), target_arch = "aarch64"))))]
+#[cfg(any(
+    miri,
+    not(any(all(target_arch = "x86_64", target_feature = "sse2"), all(target_arch = "aarch64", target_feature = "neon")))
+))]
 fn detect() -> u32 {
     0
 }

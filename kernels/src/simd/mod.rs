@@ -30,9 +30,11 @@ pub(crate) use x86::permitted;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub use x86::{Avx2, Avx512, Avx512Amx, Avx512Vnni};
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod aarch64;
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", not(miri)))]
+pub(crate) use aarch64::has_dot_product;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 pub use aarch64::{Neon, NeonDot};
 
 use crate::dispatch::Isa;
