@@ -132,7 +132,9 @@ impl Arguments {
             if operand.spec.data == 0 {
                 return Err(Failure::null(&format!("{}: the address of its data", operand.name())));
             }
-            memory::check(&span).map_err(Failure::invalid)?;
+            if let Some(reach) = operand.reach()? {
+                memory::check(&reach).map_err(Failure::invalid)?;
+            }
             spans.push(span);
         }
         Ok(spans)
@@ -160,7 +162,7 @@ impl Arguments {
             Among::Both => self.outputs.get_mut(index - inputs),
         };
         let argument = argument.ok_or_else(|| Failure::invalid(format!("index {index}: there are fewer parameters")))?;
-        let is_own = |operand: &Operand| if is_list { argument.list == handle } else { operand.is_of(handle) };
+        let is_own = |operand: &Operand| if is_list { handle != 0 && argument.list == handle } else { operand.is_of(handle) };
         let own = argument.operands.get(member).is_some_and(is_own);
         let other = || Failure::invalid(format!("index {index}: the first phase had another tensor there, or none"));
         argument.operands.get_mut(member).filter(|_| own).ok_or_else(other)?.spec.data = address;

@@ -16,6 +16,9 @@ pub(crate) static EXECUTORS: Table<Executor> = Table::new();
 /// What the host needs its workspace aligned to. Callers may cut theirs at any multiple of 32.
 const ALIGN: usize = 64;
 
+/// More would take longer to start than a program waits.
+const MOST_THREADS: usize = 256;
+
 /// Every stream's operators share one pool of threads; no result depends on it.
 pub(crate) type Cpu = Host<&'static Rayon>;
 
@@ -46,7 +49,8 @@ fn pool() -> Result<&'static Rayon, Failure> {
     let make = || {
         // Threads begin with the floating-point environment of the one that makes them.
         let _environment = Environment::enter();
-        Rayon::new(threads().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
+        let threads: usize = threads().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        Rayon::new(threads.min(MOST_THREADS))
     };
     POOL.get_or_init(make).as_ref().map_err(|error| (*error).into())
 }
@@ -73,6 +77,8 @@ pub(crate) struct Executor {
 struct State {
     arguments: Arguments,
     repeats: bool,
+    /// Whether the second phase came: descriptors may be destroyed after it.
+    ran: bool,
 }
 
 impl Executor {
@@ -131,7 +137,7 @@ pub(crate) fn phase_one(
     let mut bytes = 0;
     operator.answer(&arguments, Job::Query(&mut bytes))?;
     let workspace = if bytes == 0 { 0 } else { bytes + ALIGN };
-    let state = Mutex::new(State { arguments, repeats: false });
+    let state = Mutex::new(State { arguments, repeats: false, ran: false });
     Ok((workspace as u64, EXECUTORS.insert(Executor { name, operator: Arc::new(operator), workspace, state })))
 }
 
@@ -142,15 +148,17 @@ pub(crate) fn phase_two(name: &str, [workspace, size]: [usize; 2], executor: usi
         let message = format!("executor: expected one of {name}, found one of {}", call.name);
         return Err(Failure::new(codes::ACLNN_ERR_INNER, message));
     }
-    let (mut arguments, repeats) = {
+    let (mut arguments, repeats, ran) = {
         let state = lock(&call.state);
-        (state.arguments.clone(), state.repeats)
+        (state.arguments.clone(), state.repeats, state.ran)
     };
     if !repeats {
         EXECUTORS.remove(executor).ok_or_else(gone)?;
     }
     let stream = Stream::of(stream)?;
-    arguments.alive()?;
+    if !ran {
+        arguments.alive()?;
+    }
     let mut spans = arguments.spans()?;
     if let Some(room) = room(workspace, size, call.workspace)? {
         if let Some(span) = spans.iter().find(|span| memory::meet(&span.bytes, &room.bytes)) {
@@ -171,7 +179,9 @@ pub(crate) fn phase_two(name: &str, [workspace, size]: [usize; 2], executor: usi
         };
         operator.answer(&arguments, Job::Run(scratch)).map_err(|failure| format!("{name}: {}", failure.message))
     };
-    stream.submit(Task::Work(Box::new(work)), spans).map(|_| ())
+    stream.submit(Task::Work(Box::new(work)), spans)?;
+    lock(&call.state).ran = true;
+    Ok(())
 }
 
 /// The caller's workspace, which must have the bytes that the first phase asked for.

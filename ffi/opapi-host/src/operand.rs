@@ -54,7 +54,7 @@ impl Operand {
 
     /// Looks for its address in memory of the device.
     pub fn locate(&mut self) -> Result<(), Failure> {
-        self.located = self.span()?.is_none_or(|span| memory::is_inside(&span));
+        self.located = self.reach()?.is_none_or(|span| memory::is_inside(&span));
         Ok(())
     }
 
@@ -118,6 +118,38 @@ impl Operand {
     pub fn span(&self) -> Result<Option<Span>, Failure> {
         let bytes = self.bytes()?;
         Ok((!bytes.is_empty()).then_some(Span { name: self.name, bytes, place: Place::Device, writes: self.writes }))
+    }
+
+    /// What has to lie in one buffer: from the address of its data, whatever the offset, to the end of what it uses.
+    pub fn reach(&self) -> Result<Option<Span>, Failure> {
+        Ok(self.span()?.map(|span| Span { bytes: self.spec.data..span.bytes.end, ..span }))
+    }
+
+    /// Whether two of its elements may be one: sorted by stride, each stride must exceed what the smaller ones span.
+    pub fn overlaps_itself(&self) -> Result<bool, Failure> {
+        let (shape, strides) = self.sizes()?;
+        if shape.contains(&0) {
+            return Ok(false);
+        }
+        let mut by_stride: Vec<(usize, usize)> = strides.into_iter().zip(shape).filter(|&(_, n)| n > 1).collect();
+        by_stride.sort_unstable();
+        let mut span = 0usize;
+        Ok(by_stride.into_iter().any(|(stride, n)| {
+            let inside = stride <= span;
+            span = span.saturating_add(stride.saturating_mul(n - 1));
+            inside
+        }))
+    }
+
+    /// It has memory of its own, as far as addresses are known by now.
+    pub fn apart_from(&self, others: &[&Operand]) -> Result<(), Failure> {
+        let (bytes, known) = (self.bytes()?, self.address()? != 0);
+        for other in others {
+            if known && other.address()? != 0 && memory::meet(&bytes, &other.bytes()?) {
+                return Err(self.wrong("memory of its own", other.name));
+            }
+        }
+        Ok(())
     }
 
     /// Where its first element is, once that was found to be memory of the device.

@@ -4,7 +4,7 @@ use crate::boundary::{aclnn, array, create, null_argument, put};
 use crate::descriptor::{MAX_DIMS, SCALARS, Scalar, Spec, TENSORS, Tensor, destroy};
 use crate::failure::Failure;
 use core::ffi::{c_char, c_void};
-use tilekern_acl::{ACL_DT_UNDEFINED, aclDataType, aclFormat, aclScalar, aclTensor, aclnnStatus};
+use tilekern_acl::{aclDataType, aclFormat, aclScalar, aclTensor, aclnnStatus};
 
 /// What C describes a tensor with.
 struct Description {
@@ -90,7 +90,9 @@ pub unsafe extern "C" fn aclDestroyTensor(tensor: *const aclTensor) -> aclnnStat
 pub unsafe extern "C" fn aclCreateScalar(value: *mut c_void, dataType: aclDataType) -> *mut aclScalar {
     create("aclCreateScalar", || match () {
         _ if value.is_null() => Err(Failure::null("value")),
-        _ if dataType == ACL_DT_UNDEFINED => Err(Failure::invalid("dataType: expected a dtype, found none")),
+        _ if crate::operand::element_bits(dataType).is_none() => {
+            Err(Failure::invalid(format!("dataType: expected a dtype of numbers, found {}", dataType.0)))
+        }
         _ => Ok(SCALARS.insert(Scalar::default())),
     })
 }

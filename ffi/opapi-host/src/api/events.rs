@@ -2,6 +2,7 @@
 
 use crate::boundary::{null_parameter, put, runtime};
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::event::{EVENTS, Event, unknown};
 use crate::failure::Failure;
 use crate::stream::{Stream, Task};
@@ -98,6 +99,8 @@ pub unsafe extern "C" fn aclrtEventElapsedTime(ms: *mut f32, startEvent: aclrtEv
     runtime("aclrtEventElapsedTime", || {
         Context::current()?;
         let (start, end) = (Event::of(startEvent)?.time()?, Event::of(endEvent)?.time()?);
+        // A program may have exceptions unmasked.
+        let _environment = Environment::enter();
         let seconds = match end.checked_duration_since(start) {
             Some(after) => after.as_secs_f64(),
             None => -start.duration_since(end).as_secs_f64(),

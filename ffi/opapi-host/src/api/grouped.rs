@@ -4,7 +4,7 @@ use super::executors::{one, two};
 use crate::arguments::Arguments;
 use crate::descriptor::{INT_ARRAYS, live};
 use crate::failure::Failure;
-use crate::operators::grouped::{Entry, Grouped};
+use crate::operators::grouped::{Entry, Grouped, Version};
 use core::ffi::c_void;
 use tilekern_acl::{ACL_INT8, aclIntArray, aclOpExecutor, aclTensor, aclTensorList, aclnnStatus, aclrtStream};
 
@@ -28,7 +28,7 @@ impl V1 {
         a.output("output", output)?;
         a.output("output_scale", output_scale)?;
         a.optional("output_offset", output_offset)?;
-        Grouped::new(a, entry, false, 0)
+        Grouped::new(a, entry, Version::One, 0)
     }
 }
 
@@ -61,7 +61,7 @@ impl V2 {
         }
         let eight = a.get("weight")?.spec.dtype == ACL_INT8;
         // What is missing comes before what is wrong, so the modes come last.
-        let call = Grouped::new(a, entry, true, group_list_type)?;
+        let call = Grouped::new(a, entry, Version::Two { groups: dequant_mode == 1 }, group_list_type)?;
         let wrong = |name: &str, found: i64| Err(Failure::invalid(format!("{name}: {found} is not supported for these dtypes")));
         match (dequant_mode, dequant_dtype, quant_mode) {
             // The second is that of groups of K, which only int4 weights have.

@@ -171,9 +171,12 @@ pub unsafe extern "C" fn aclrtMemcpy2d(
 /// Bytes that the machine has, and has free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtGetMemInfo(attr: aclrtMemAttr, free: *mut usize, total: *mut usize) -> aclError {
-    let _ = attr;
     runtime("aclrtGetMemInfo", || {
         Context::current()?;
+        // The header's six, and those of later ones.
+        if !(0..=11).contains(&attr.0) {
+            return Err(Failure::parameter(format!("attr: expected a kind of memory, found {}", attr.0)));
+        }
         let [available, all] = system::memory()?;
         // SAFETY: as promised by the caller.
         unsafe { put(free, null_parameter("free"), available).and_then(|()| put(total, null_parameter("total"), all)) }

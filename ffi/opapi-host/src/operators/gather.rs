@@ -55,10 +55,10 @@ impl Gather {
         if (0..rank).any(|i| i != dim && shape[i] > sizes[i]) {
             return Err(index.wrong("no size beyond that of self but in dim", &index.spec.dims));
         }
-        if shape.iter().zip(out.sizes()?.1).any(|(&n, stride)| n > 1 && stride == 0) {
+        if out.overlaps_itself()? {
             return Err(out.wrong("elements that do not overlap", &out.spec.strides));
         }
-        disjoint(out, [from, index])?;
+        out.apart_from(&[from, index])?;
         Ok((shape, dim))
     }
 
@@ -103,17 +103,6 @@ fn each(shape: &[usize], mut visit: impl FnMut(&[usize]) -> Result<(), Failure>)
         coordinates[d] += 1;
         coordinates[d + 1..].fill(0);
     }
-}
-
-/// The output has memory of its own, as far as it is known by now.
-fn disjoint(out: &Operand, inputs: [&Operand; 2]) -> Result<(), Failure> {
-    let (bytes, known) = (out.bytes()?, out.address()? != 0);
-    for input in inputs {
-        if known && input.address()? != 0 && crate::memory::meet(&bytes, &input.bytes()?) {
-            return Err(out.wrong("memory of its own", "that of an input"));
-        }
-    }
-    Ok(())
 }
 
 impl Operator for Gather {

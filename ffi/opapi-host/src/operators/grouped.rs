@@ -19,6 +19,13 @@ const K_LIMITS: [i64; 2] = [65_536, 20_000];
 /// Every part of a workspace.
 const ALIGN: usize = 64;
 
+/// Which of the two, and what `dequantMode` says of the second: whether scales are those of groups of K.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    One,
+    Two { groups: bool },
+}
+
 /// A call.
 pub(crate) struct Grouped {
     kind: Kind,
@@ -32,9 +39,10 @@ pub(crate) struct Grouped {
 
 impl Grouped {
     /// Checks what the device limits, and describes the weights as the host takes them.
-    pub fn new(a: &mut Arguments, entry: Entry, v2: bool, group_list_type: i64) -> Result<Grouped, Failure> {
+    pub fn new(a: &mut Arguments, entry: Entry, version: Version, group_list_type: i64) -> Result<Grouped, Failure> {
         a.get("weight")?.dtype(&[ACL_INT8, ACL_INT4, ACL_INT32])?;
         let kind = kind(a.get("weight")?, entry);
+        let v2 = version != Version::One;
         let assist = if v2 { "weight_assist_matrix" } else { "bias" };
         if kind.four {
             a.get(assist)?;
@@ -53,13 +61,21 @@ impl Grouped {
             describe(weight, entry, all)
         })?;
         if members == 1 && !all {
-            for (name, rank) in [("weight", 0), ("weight_scale", 1), (assist, 1)] {
-                a.relabel(name, |member| only_expert(member, rank))?;
+            let scales = if version == (Version::Two { groups: true }) { 2 } else { 1 };
+            for (name, most) in [("weight", usize::MAX), ("weight_scale", scales), (assist, 1)] {
+                a.relabel(name, |member| only_expert(member, most))?;
             }
         }
         let (x, list) = (a.get("x")?, a.get("group_list")?);
         list.rank(1)?;
         let scale = a.get("weight_scale")?;
+        if let (true, Version::Two { groups }) = (kind.four, version) {
+            // Of a list of several the members have no dimension of experts.
+            let rank = 2 + usize::from(groups) - usize::from(members > 1);
+            if scale.spec.dims.len() != rank {
+                return Err(scale.wrong(&format!("a rank of {rank}, as dequantMode has it"), &scale.spec.dims));
+            }
+        }
         let n = *scale.spec.dims.last().ok_or_else(|| scale.wrong("a rank of 2", 0))?;
         if n > MAX_N {
             return Err(scale.wrong("at most 10240 columns", n));
@@ -152,9 +168,9 @@ impl Grouped {
     }
 }
 
-/// The member of a list of one, with a dimension before its own; `rank` is what it must have for that, 0 any.
-fn only_expert(member: &mut Operand, rank: usize) -> Result<(), Failure> {
-    if rank == 0 || member.spec.dims.len() == rank {
+/// The member of a list of one, with a dimension before its own unless it has more than `most` of them.
+fn only_expert(member: &mut Operand, most: usize) -> Result<(), Failure> {
+    if member.spec.dims.len() <= most {
         member.spec.dims.insert(0, 1);
         member.spec.strides.insert(0, 0);
     }

@@ -18,13 +18,15 @@ pub(crate) enum Seed {
 }
 
 impl Seed {
-    fn resolve(self, a: &Arguments, job: &Job<'_>) -> Result<(i64, i64), Failure> {
+    /// For an operator that writes `out`.
+    fn resolve(self, a: &Arguments, out: &str, job: &Job<'_>) -> Result<(i64, i64), Failure> {
         let added = match self {
             Seed::Numbers(seed, offset) => return Ok((seed, offset)),
             Seed::Tensors(added) => added,
         };
         let (seed, offset) = (a.get("seed")?, a.get("offset")?);
         [seed, offset].into_iter().try_for_each(one_number)?;
+        a.get(out)?.apart_from(&[seed, offset])?;
         Ok(match job {
             Job::Query(_) => (0, 0),
             Job::Run(_) => (seed.number()?, offset.number()?.wrapping_add(added)),
@@ -34,8 +36,7 @@ impl Seed {
 
 fn one_number(operand: &Operand) -> Result<(), Failure> {
     operand.dtype(&[ACL_INT64])?;
-    operand.rank(1)?;
-    if operand.spec.dims == [1] { Ok(()) } else { Err(operand.wrong("one number", &operand.spec.dims)) }
+    if operand.spec.elements() == Some(1) { Ok(()) } else { Err(operand.wrong("one number", &operand.spec.dims)) }
 }
 
 /// The attributes of Multinomial.
@@ -62,7 +63,7 @@ impl Operator for Multinomial {
     fn answer(&self, a: &Arguments, job: Job<'_>) -> Result<(), Failure> {
         let weights = a.get("self")?;
         weights.dtype(&[ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_DOUBLE])?;
-        let seed = self.seed.resolve(a, &job)?;
+        let seed = self.seed.resolve(a, "out", &job)?;
         match weights.spec.dtype {
             ACL_DOUBLE => self.call::<f64>(a, seed, job),
             _ => per_float!(weights, self.call(a, seed, job)),
@@ -85,7 +86,7 @@ impl Exponential {
 impl Operator for Exponential {
     fn answer(&self, a: &Arguments, job: Job<'_>) -> Result<(), Failure> {
         let out = a.get("self")?;
-        let seed = self.seed.resolve(a, &job)?;
+        let seed = self.seed.resolve(a, "self", &job)?;
         if out.spec.elements() == Some(0) && self.rate > 0.0 {
             return out.dtype(&super::FLOATS);
         }

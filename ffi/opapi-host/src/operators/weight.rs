@@ -67,11 +67,18 @@ pub(crate) fn describe(weight: &mut Operand, entry: Entry, experts: bool) -> Res
         return Err(weight.wrong(&format!("blocks of 16 by {width}"), &weight.spec.dims));
     }
     let product = |dims: &[i64]| dims.iter().try_fold(1i64, |n, &dim| n.checked_mul(dim));
+    let (storage, whole) = (&weight.spec.storage, &weight.spec.dims);
     // A carrier's storage counts eight to an element, if it was not relabelled.
-    let held = product(&weight.spec.storage);
-    let whole = product(&weight.spec.dims);
-    if held != whole && !(four && held.and_then(|n| n.checked_mul(8)) == whole) {
-        return Err(weight.wrong("a storage shape of the same size", &weight.spec.storage));
+    let fits = |held: Option<i64>, whole: Option<i64>| held == whole || four && held.and_then(|n| n.checked_mul(8)) == whole;
+    let same = match storage.len() == whole.len() {
+        true => {
+            let ([outer @ .., last], [blocks @ .., width]) = (&storage[..], &whole[..]) else { return Ok(()) };
+            outer == blocks && fits(Some(*last), Some(*width))
+        }
+        false => fits(product(storage), product(whole)),
+    };
+    if !same {
+        return Err(weight.wrong(&format!("the storage shape {whole:?}"), storage));
     }
     weight.spec.strides = contiguous(&weight.spec.dims);
     weight.spec.format = ACL_FORMAT_ND;

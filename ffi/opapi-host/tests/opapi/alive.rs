@@ -122,7 +122,9 @@ fn lists_own_their_members() {
     let mut number = 1.5f32;
     let scalar = acl!(meta::aclCreateScalar((&raw mut number).cast(), ACL_FLOAT));
     assert!(acl!(meta::aclCreateScalar(null_mut(), ACL_FLOAT)).is_null());
-    assert!(acl!(meta::aclCreateScalar((&raw mut number).cast(), ACL_DT_UNDEFINED)).is_null());
+    for none in [ACL_DT_UNDEFINED, aclDataType(-3), aclDataType(5), aclDataType(59)] {
+        assert!(acl!(meta::aclCreateScalar((&raw mut number).cast(), none)).is_null());
+    }
     let scalars = acl!(meta::aclCreateScalarList([scalar.cast_const()].as_ptr(), 1));
     assert_eq!((acl!(meta::aclGetScalarListSize(scalars, &mut size)), size), (0, 1));
     assert_eq!(acl!(meta::aclDestroyScalar(scalar)), 161002);

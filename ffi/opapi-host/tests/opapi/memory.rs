@@ -38,6 +38,9 @@ fn allocations() {
     let (mut free, mut total) = (0, 0);
     assert_eq!(acl!(runtime::aclrtGetMemInfo(ACL_HBM_MEM, &mut free, &mut total)), 0);
     assert!(0 < free && free <= total);
+    for kind in [-1, 12, 99] {
+        assert_eq!(acl!(runtime::aclrtGetMemInfo(aclrtMemAttr(kind), &mut free, &mut total)), 107000);
+    }
 }
 
 #[test]

@@ -160,6 +160,45 @@ fn memory_that_is_gone() {
     assert_eq!(rows.answer(), [-1.0; 3]);
 }
 
+/// An offset leads out of the buffer of its data, into another that lives.
+#[test]
+fn views_stay_in_the_buffer_of_their_data() {
+    let open = Open::new();
+    let rows = Rows::new(VALUES, [3, 0, 2]);
+    let [values, index, out] = &rows.tensors;
+    let (first, second) = (Buffer::of(&VALUES), Buffer::of(&VALUES));
+    let (low, high) = if first.address < second.address { (&first, &second) } else { (&second, &first) };
+    let offset = (high.address as i64 - low.address as i64) / 4;
+    let begin = |values: &Tensor, out: &Tensor| {
+        phase_one(|s, e| acl!(operators::aclnnGatherGetWorkspaceSize(values.0, 1, index.0, out.0, s, e)))
+    };
+    let to = View { offset, ..View::contiguous(&[1, 3], ACL_FLOAT) }.describe(low.address);
+    assert_eq!(rows.run(begin(values, &to).unwrap(), open.stream), 161002, "{}", message());
+    let from = View { offset, ..View::contiguous(&[1, 4], ACL_FLOAT) }.describe(low.address);
+    assert_eq!(rows.run(begin(&from, out).unwrap(), open.stream), 161002, "{}", message());
+    assert_eq!(open.synchronise(), 0);
+    assert_eq!((high.read::<f32>(4), rows.answer()), (VALUES.to_vec(), vec![-1.0; 3]));
+}
+
+#[test]
+fn outputs_keep_off_seed_and_offset() {
+    let open = Open::new();
+    let (weights, numbers) = (Buffer::of(&[1.0f32; 4]), Buffer::of(&[5i64, 6]));
+    let number = |offset| View { offset, ..View::contiguous(&[1], ACL_INT64) }.describe(numbers.address);
+    let (probs, seed, offset) = (Tensor::new(&weights, &[1, 4], ACL_FLOAT), number(0), number(1));
+    for at in [0, 1] {
+        let out = View { offset: at, ..View::contiguous(&[1, 1], ACL_INT64) }.describe(numbers.address);
+        let draw =
+            |s, e| acl!(operators::aclnnMultinomialTensorGetWorkspaceSize(probs.0, 1, true, seed.0, offset.0, 0, out.0, s, e));
+        assert_eq!(phase_one(draw).unwrap_err(), 161002, "{}", message());
+        let values = View { offset: 2 * at, ..View::contiguous(&[2], ACL_FLOAT) }.describe(numbers.address);
+        let fill =
+            |s, e| acl!(operators::aclnnStatelessExponentialTensorGetWorkspaceSize(values.0, seed.0, offset.0, 0, 1.0, s, e));
+        assert_eq!(phase_one(fill).unwrap_err(), 161002, "{}", message());
+    }
+    assert_eq!((numbers.read::<i64>(2), open.synchronise()), (vec![5, 6], 0));
+}
+
 #[test]
 fn threads_without_a_device() {
     let open = Open::new();

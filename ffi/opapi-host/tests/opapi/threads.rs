@@ -1,7 +1,7 @@
 //! Streams, events and threads.
 
 use crate::common::{acl, message};
-use crate::device::{Buffer, Open, Tensor, phase_one, phase_two, stream};
+use crate::device::{Buffer, Open, Tensor, View, phase_one, phase_two, stream};
 use crate::layout::Random;
 use core::ptr::{null, null_mut};
 use std::sync::{Condvar, Mutex};
@@ -264,6 +264,24 @@ fn repeatable_executors() {
     for (index, tensor) in [(1, k.0), (0, k.0), (3, k.0)] {
         assert_eq!(acl!(meta::aclSetInputTensorAddr(call.executor, index, tensor, place(&worker.k))), 161002);
     }
+    // A parameter that is no list has no member of a list, not even of null.
+    let no_list = acl!(meta::aclSetDynamicInputTensorAddr(call.executor, 0, 0, null_mut(), place(&other)));
+    assert_eq!(no_list, 161002);
+    // Descriptors may go once it ran.
+    let gone = View::contiguous(&[1, COLUMNS as i64], ACL_FLOAT).describe(place(&worker.out));
+    let begun =
+        phase_one(|s, e| acl!(operators::aclnnApplyTopKTopPGetWorkspaceSize(logits.0, core::ptr::null(), k.0, gone.0, s, e)));
+    let second = begun.unwrap();
+    assert_eq!(acl!(meta::aclSetAclOpExecutorRepeatable(second.executor)), 0);
+    let mut gone = Some(gone);
+    for _ in 0..3 {
+        let (status, _workspace) = phase_two("aclnnApplyTopKTopP", second, open.stream);
+        assert_eq!((status, open.synchronise()), (0, 0), "{}", message());
+        assert_eq!(worker.out.read::<f32>(COLUMNS)[COLUMNS - 2..], [95.0, 96.0]);
+        assert_eq!(worker.out.write(&[0.0f32; COLUMNS]), 0);
+        drop(gone.take());
+    }
+    assert_eq!(acl!(meta::aclDestroyAclOpExecutor(second.executor)), 0);
     assert_eq!(acl!(meta::aclDestroyAclOpExecutor(call.executor)), 0);
     assert_eq!(phase_two("aclnnApplyTopKTopP", call, open.stream).0, 561000);
     assert_eq!(acl!(meta::aclSetAclOpExecutorRepeatable(call.executor)), 561000);

@@ -115,27 +115,32 @@ fn second_version() {
 #[test]
 fn second_version_of_four_bits() {
     let (open, mut random) = (Open::new(), Random(8));
-    for round in 0..30 {
+    for round in 0..60 {
         let case = Case::new(&mut random, round % 2 == 1);
         let [_, k, n, e] = case.sizes;
         let plain = random.many(e * k * n, |r| r.below(16) as i8 - 8);
         let bytes = packed(&plain);
-        let scales = random.many(e * n, |r| u64::from((r.float(0.01).abs() + 1e-4).to_bits()));
+        // Scales of channels, or of two groups of K.
+        let groups = round % 4 / 2;
+        let shape = if groups == 1 { vec![e, 2, n] } else { vec![e, n] };
+        let scales = random.many(shape.iter().product(), |r| u64::from((r.float(0.01).abs() + 1e-4).to_bits()));
         let assists = random.many(e * n, |r| r.float(1.0));
-        let (scale, assist) = (Laid::new(&[e, n], &scales, 0, 0), Laid::new(&[e, n], &assists, 0.0, 0));
-        // One tensor for all experts, or one for each.
-        let parts = if round % 3 == 0 { 1 } else { e };
+        let (scale, assist) = (Laid::new(&shape, &scales, 0, 0), Laid::new(&[e, n], &assists, 0.0, 0));
+        // One tensor for all experts, or one for each, without the dimension of experts.
+        let all = round % 3 == 0;
+        let parts = if all { 1 } else { e };
         let list = |part: &dyn Fn(usize) -> (Buffer, Tensor)| List::new((0..parts).map(part).collect());
-        fn part<T: Plain>(values: &[T], part: usize, parts: usize, shape: &[usize], dtype: aclDataType) -> (Buffer, Tensor) {
-            let size = values.len() / parts;
-            let buffer = Buffer::of(&values[part * size..][..size]);
+        fn part<T: Plain>(values: &[T], expert: Option<usize>, shape: &[usize], dtype: aclDataType) -> (Buffer, Tensor) {
+            let size = values.len() / expert.map_or(1, |_| shape[0]);
+            let buffer = Buffer::of(&values[expert.unwrap_or(0) * size..][..size]);
             let shape: Vec<i64> = shape.iter().map(|&n| n as i64).collect();
-            let tensor = View::contiguous(&shape[usize::from(parts > 1)..], dtype).describe(buffer.address);
+            let tensor = View::contiguous(&shape[usize::from(expert.is_some())..], dtype).describe(buffer.address);
             (buffer, tensor)
         }
-        let weights = list(&|i| part(&bytes, i, parts, &[e, k, n], ACL_INT4));
-        let scale_list = list(&|i| part(&scales, i, parts, &[e, n], ACL_UINT64));
-        let assist_list = list(&|i| part(&assists, i, parts, &[e, n], ACL_FLOAT));
+        let expert = |part| (!all).then_some(part);
+        let weights = list(&|i| part(&bytes, expert(i), &[e, k, n], ACL_INT4));
+        let scale_list = list(&|i| part(&scales, expert(i), &shape, ACL_UINT64));
+        let assist_list = list(&|i| part(&assists, expert(i), &[e, n], ACL_FLOAT));
         let kind = i64::from(round % 2 == 1);
         let begin = |[x, x_scale, list, out, out_scale]: [*mut aclTensor; 5], s: *mut u64, e: *mut *mut aclOpExecutor| {
             let (w, ws, assist) = (weights.handle, scale_list.handle, assist_list.handle);
@@ -148,7 +153,7 @@ fn second_version_of_four_bits() {
                 x_scale,
                 null(),
                 list,
-                0,
+                groups,
                 0,
                 0,
                 kind,

@@ -107,6 +107,11 @@ fn grouped_matmul() {
         ));
         assert_eq!(code, 161001, "{}", message());
     }
+    // A storage shape of the rank of blocks is theirs.
+    for storage in [vec![3, 2, 2, 32, 16], vec![3, 1, 4, 16, 32], vec![3 * 2 * 2 * 512, 1, 1, 1, 1]] {
+        let wrong = weight(&|view| view.storage = storage.clone());
+        assert_eq!([grouped(&wrong, false), grouped(&wrong, true)], [161002; 2], "{storage:?}");
+    }
     // Whose word the format is.
     let nd = weight(&|view| view.format = ACL_FORMAT_ND);
     assert_eq!([grouped(&nd, false), grouped(&nd, true)], [161002, 0]);
@@ -171,7 +176,9 @@ fn grouped_v2(p: &Parameters, nz: bool, weights: usize, modes: Modes) -> i32 {
     let [x, b, xs, smooth, l] = ["x", "bias", "xScale", "smoothScale", "groupList"].map(|name| t.get(name));
     let [out, scale] = ["output", "outputScale"].map(|name| t.get(name));
     let mut lists = Vec::new();
-    for name in ["weight", "weightScale"] {
+    let assist = p.0.iter().any(|(name, _)| *name == "weightAssistMatrix");
+    let names = ["weight", "weightScale", "weightAssistMatrix"];
+    for name in &names[..if assist { 3 } else { 2 }] {
         let members: Vec<_> = (0..weights).map(|_| p.view(name).describe(null_mut())).collect();
         lists.push(list(&members.iter().map(|member| member.0).collect::<Vec<_>>()));
         // The list owns them.
@@ -179,7 +186,8 @@ fn grouped_v2(p: &Parameters, nz: bool, weights: usize, modes: Modes) -> i32 {
     }
     t.0.retain(|(name, _)| !name.starts_with("weight"));
     let Modes { dequant, dtype, quant, list } = modes;
-    let (w, ws, none, tuning) = (lists[0], lists[1], core::ptr::null(), core::ptr::null());
+    let (w, ws, tuning) = (lists[0], lists[1], core::ptr::null());
+    let none = lists.get(2).map_or(core::ptr::null(), |list| list.cast_const());
     let answer = status(|s, e| match nz {
         false => acl!(operators::aclnnGroupedMatmulSwigluQuantV2GetWorkspaceSize(
             x, w, ws, none, b, xs, smooth, l, dequant, dtype, quant, list, tuning, out, scale, s, e
@@ -202,6 +210,26 @@ fn grouped_matmul_v2() {
     let [_, k, n, _] = GROUPED;
     let one = View { format: ACL_FORMAT_FRACTAL_NZ, ..View::contiguous(&[n / 32, k / 16, 16, 32], ACL_INT8) };
     let each = good.with("weight", Some(one)).shaped("weightScale", &[n]);
+    let assisted = |scales: &[i64], assist: &[i64], weight: View| {
+        good.with("weight", Some(weight))
+            .with("weightScale", Some(View::contiguous(scales, ACL_UINT64)))
+            .with("weightAssistMatrix", Some(View::contiguous(assist, ACL_FLOAT)))
+    };
+    let all = |scales: &[i64]| assisted(scales, &[3, n], View::contiguous(&[3, k, n], ACL_INT4));
+    let single = |scales: &[i64]| assisted(scales, &[n], View::contiguous(&[k, n], ACL_INT4));
+    let groups = Modes { dequant: 1, ..plain };
+    for (scales, mode, weights, expected) in [
+        (all(&[3, n]), plain, 1, 0),
+        (all(&[3, n]), groups, 1, 161002),
+        (all(&[3, 2, n]), groups, 1, 0),
+        (all(&[3, 2, n]), plain, 1, 161002),
+        (single(&[n]), plain, 3, 0),
+        (single(&[n]), groups, 3, 161002),
+        (single(&[2, n]), groups, 3, 0),
+        (single(&[2, n]), plain, 3, 161002),
+    ] {
+        assert_eq!(grouped_v2(&scales, false, weights, mode), expected, "{}", message());
+    }
     let four = good.with("weight", Some(View::contiguous(&[3, k, n], ACL_INT4))).typed("weightScale", ACL_UINT64);
     for nz in [false, true] {
         assert_eq!(grouped_v2(&good, nz, 1, plain), 0, "{}", message());

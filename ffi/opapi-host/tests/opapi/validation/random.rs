@@ -59,6 +59,9 @@ fn multinomial() {
             ("no offset", tensors.without("offset"), 161001),
             ("a seed not i64", tensors.typed("seed", ACL_INT32), 161002),
             ("two offsets", tensors.shaped("offset", &[2]), 161002),
+            ("one offset of rank 0", tensors.shaped("offset", &[]), 0),
+            ("one seed of rank 2", tensors.shaped("seed", &[1, 1]), 0),
+            ("no seed in its tensor", tensors.shaped("seed", &[0]), 161002),
         ],
     );
 }
@@ -82,7 +85,7 @@ fn stateless_exponential() {
             ("no seed", good.without("seed"), 161001),
             ("another dtype", good.typed("self", ACL_DOUBLE), 161002),
             ("a seed not i64", good.typed("seed", ACL_UINT64), 161002),
-            ("a seed of rank 2", good.shaped("seed", &[1, 1]), 161002),
+            ("two seeds", good.shaped("seed", &[1, 2]), 161002),
         ],
     );
     assert_eq!(begin(&good, 0.0), 161002);
@@ -113,7 +116,11 @@ fn gather() {
             ("an index of another rank", good.shaped("index", &[14]), 161002),
             ("out of another shape", good.shaped("out", &[2, 6]), 161002),
             ("more rows than self", shapes(&[4, 7]), 161002),
+            ("no columns", shapes(&[2, 0]), 0),
+            ("out with gaps, turned", good.with("out", Some(View { strides: vec![2, 5], ..good.view("out") })), 0),
             ("out on top of itself", good.with("out", Some(View { strides: vec![0, 1], ..good.view("out") })), 161002),
+            ("rows on top of rows", good.with("out", Some(View { strides: vec![6, 1], ..good.view("out") })), 161002),
+            ("columns on top of rows", good.with("out", Some(View { strides: vec![1, 1], ..good.view("out") })), 161002),
             ("half a byte", good.typed("self", ACL_INT4).typed("out", ACL_INT4), 161002),
         ],
     );
