@@ -98,12 +98,14 @@ impl<'t> Ascend<'t> {
     ) -> Result<Prepared<'t, N>, Error> {
         let (mut bytes, mut executor) = (0_u64, core::ptr::null_mut());
         let code = phase_one(&descriptors, &mut bytes, &mut executor);
+        if code != codes::ACL_SUCCESS {
+            // Whatever it left there stays the library's: it may have been released.
+            return Err(failed(phases.one, code));
+        }
         let (table, stream, name) = (self.table, self.stream, phases.two);
         // More than there are addresses is refused as more than the workspace has.
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let prepared = Prepared { table, stream, name, run, executor, bytes, _descriptors: descriptors };
-        // An executor that came with a failure is released, too.
-        if code == codes::ACL_SUCCESS { Ok(prepared) } else { Err(failed(phases.one, code)) }
+        Ok(Prepared { table, stream, name, run, executor, bytes, _descriptors: descriptors })
     }
 }
 

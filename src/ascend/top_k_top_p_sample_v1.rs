@@ -33,7 +33,8 @@ impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSampleV1<'_, Self, T>> for As
             self.tensor(self.describe::<i64>("logits_select_idx", &call.logits_select_idx)?.flat())?,
             self.tensor(select)?,
         ];
-        let (eps, need, guess) = (call.eps, call.is_need_logits, call.top_k_guess);
+        // No guess changes the result. The operator takes 32 bits of it, which must be above 0.
+        let (eps, need, guess) = (call.eps, call.is_need_logits, i64::from(call.top_k_guess as i32).max(1));
         // SAFETY: phase one of the operator, as its prototype has it.
         let prepared = unsafe {
             self.prepare(phases!(aclnnTopKTopPSample), operator.run, descriptors, |d, bytes, executor| {

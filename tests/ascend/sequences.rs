@@ -58,10 +58,13 @@ const DEFAULTS: &str = "eps 1e-8, need false, guess 32, ks_max 1024, logits_in t
 fn the_largest_logit() {
     on_stream(64, |stream| {
         let mut s = Sampling::new(stream).unwrap();
+        let q = buffer(stream, 8);
         let mut call = s.call();
         call.post_sample = PostSample::None;
+        // Not looked at.
+        call.q = Some(Noise::Exponential(DeviceTensor::new([2, 4], &q).unwrap()));
         let first = "TopKTopPSampleV2: f32[2,4] m1+0, i32[2] m2+0, f32[2] m3+0, -, -, i64[2] m4+0, f32[0], i64[0], f32[0]";
-        assert_eq!(calls(stream, call), [&format!("{first}; {DEFAULTS} false"), "run in m5+0"]);
+        assert_eq!(calls(stream, call), [&format!("{first}; {DEFAULTS} false"), "run in m6+0"]);
     });
 }
 
@@ -162,15 +165,22 @@ fn the_first_version() {
     on_stream(64, |stream| {
         let (logits, top_k, top_p) = (buffer::<bf16>(stream, 20), buffer(stream, 2), buffer(stream, 2));
         let (q, mut chosen) = (buffer(stream, 8), buffer(stream, 2));
-        let mut call = TopKTopPSampleV1::new(
-            DeviceTensor::strided([2, 4], [10, 2], &logits).unwrap(),
-            DeviceTensor::new([2], &top_k).unwrap(),
-            DeviceTensor::new([2], &top_p).unwrap(),
-            DeviceTensorMut::new([2], &mut chosen).unwrap(),
-        );
-        call.q = Some(DeviceTensor::new([2, 4], &q).unwrap());
-        let tensors = "bf16[2,4]/[10,2] of [17] m1+0, i32[2] m2+0, bf16[2] m3+0, f32[2,4] m4+0, i64[2] m5+0, f32[2,4] m6+0";
-        assert_eq!(calls(stream, call), [&format!("TopKTopPSample: {tensors}; eps 1e-8, need false, guess 32"), "run in m6+64"]);
+        let tensors = "bf16[2,4]/[10,2] of [17] m1+0, i32[2] m2+0, bf16[2] m3+0, f32[2,4] m4+0, i64[2] m5+0";
+        let guesses = [(32, 32), (0, 1), (-7, 1), (i64::from(i32::MAX), i32::MAX), ((9 << 32) + 5, 5)];
+        // Each call has a workspace of its own.
+        for ((guess, sent), m) in guesses.into_iter().zip(6..) {
+            let mut call = TopKTopPSampleV1::new(
+                DeviceTensor::strided([2, 4], [10, 2], &logits).unwrap(),
+                DeviceTensor::new([2], &top_k).unwrap(),
+                DeviceTensor::new([2], &top_p).unwrap(),
+                DeviceTensorMut::new([2], &mut chosen).unwrap(),
+            );
+            assert_eq!(call.top_k_guess, 32, "the default");
+            call.top_k_guess = guess;
+            call.q = Some(DeviceTensor::new([2, 4], &q).unwrap());
+            let expected = format!("TopKTopPSample: {tensors}, f32[2,4] m{m}+0; eps 1e-8, need false, guess {sent}");
+            assert_eq!(calls(stream, call), [expected, format!("run in m{m}+64")]);
+        }
     });
 }
 
