@@ -129,6 +129,8 @@ impl fmt::Display for Value {
             Value::Int(n) => write!(f, "{n}"),
             Value::Size(n) => write!(f, "{n}"),
             Value::Code { code, name } => write!(f, "{code} {name}"),
+            // Zeros would leave a message of C no room.
+            Value::Float(x) if x.is_finite() && *x != 0.0 && !(1e-4..1e16).contains(&x.abs()) => write!(f, "{x:e}"),
             Value::Float(x) => write!(f, "{x}"),
             Value::Group { index, value, after, rows } => {
                 write!(f, "entry {index} of {value} after row {after} of {rows}")

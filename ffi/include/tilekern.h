@@ -1,13 +1,15 @@
 // tilekern: token sampling and the int8 LLaMA decoder, on the processor. Made by cbindgen from ffi/src; do not edit.
 //
 // Status: 0; 161001 a required pointer is NULL; 161002 a dtype, rank, shape, stride or range is wrong; 561002 a size is outside what
-// the operator supports (rows of tk_top_k_top_p_sample, of its first version and of a decoding: 2^20), or a `q` has another shape;
+// the operator supports (the vocabulary of tk_top_k_top_p_sample, of its first version and of a decoding: 2^20), or a `q` has another
+// shape;
 // -1 workspace; -2 not supported here; -3 backend; -4 a `parallel_for` that was seen to break its promise, after which outputs are
 // unspecified. Any other call that fails writes nothing but the message and the `backend_status` of its context (tk_model_encode also
 // the count that it wants; an NPU that fails in the midst of its work may have written outputs); a success leaves both as they were.
 //
 // Every operation has a struct of arguments, which begins with its size and is initialised with TK_.._ARGS_INIT; a query, which says
-// how much workspace a call needs; and a function that runs in it. Memory is the caller's, nothing is allocated. A workspace is
+// how much workspace a call needs; and a function that runs in it. Memory is the caller's, nothing is allocated (but what takes a -4
+// back to the caller, and what loads CANN); up to 64 KiB of stack are used, by each thread of a pool too. A workspace is
 // aligned to 64 bytes, at least as large as the query says, and of any content; it may be NULL when that is 0. No tensor of the call lies
 // in it: that alone is not looked at. More work does not always need more: ask for each shape and dtype that will come, strides
 // included, and keep the largest answer.
@@ -62,7 +64,7 @@
 /// `weight_format`: plain, `[E,K,N]` or `[K,N]`.
 #define TK_FORMAT_ND 2
 
-/// `weight_format`: the blocks of ACL, `[E,N/32,K/16,16,32]` or `[N/32,K/16,16,32]`.
+/// `weight_format`: the blocks of ACL, `[E,N/32,K/16,16,32]` or `[N/32,K/16,16,32]`; of i4 `[E,N/64,K/16,16,64]`.
 #define TK_FORMAT_NZ 29
 
 /// `weight_format`: packed by this library, i8[bytes].
@@ -153,12 +155,13 @@ typedef struct tk_context {
   /// Ascend: an aclrtStream
   void *stream;
   /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks
-  /// may run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
+  /// may run at the same time, but never two with the same worker; worker < parallel_threads. What a task wrote, later tasks of its
+  /// worker and the caller see, as a lock, a join or an acquire load does it. A task never calls parallel_for.
   /// An exception or a longjmp out of it ends the process.
   void (*parallel_for)(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg);
   /// The first argument of parallel_for
   void *parallel_user;
-  /// How many workers parallel_for names; 0: everything on the calling thread.
+  /// How many workers parallel_for names; 0: everything on the calling thread. With more a parallel_for of NULL is 161001.
   size_t parallel_threads;
   /// The ACL code behind -3
   int32_t backend_status;
@@ -269,7 +272,7 @@ typedef struct tk_attention_args {
   const struct tk_tensor *key_cache;
   /// K[B,KV,T,D]
   const struct tk_tensor *value_cache;
-  /// i64[B]
+  /// i64[B] or i64[B,1]
   const struct tk_tensor *start_pos;
   /// ? f32[S,T]: entry [i,j] is added to the score of query i with position j
   const struct tk_tensor *mask;
@@ -286,7 +289,7 @@ typedef struct tk_decoder_layer_args {
   size_t struct_size;
   /// T[B,S,H]
   const struct tk_tensor *input;
-  /// i64[B]
+  /// i64[B] or i64[B,1]
   const struct tk_tensor *start_pos;
   /// f32[T,D], of tk_rope_table
   const struct tk_tensor *freqs;
@@ -426,7 +429,7 @@ typedef struct tk_dequant_rope_transpose_args {
   const struct tk_tensor *weight_scale;
   /// f32[T,D], of tk_rope_table
   const struct tk_tensor *freqs;
-  /// i64[B]
+  /// i64[B] or i64[B,1]
   const struct tk_tensor *start_pos;
   /// f32[B,heads,S,D]
   const struct tk_tensor *output;
@@ -465,8 +468,9 @@ typedef struct tk_exponential_args {
 /// S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2], output_scale = max |S| / 127, output = round(S / output_scale).
 /// An f32 bias is added after the scales. With output_offset: output_scale = (max S - min S) / 255,
 /// output_offset = -128 - round(min S / output_scale), output = round(S / output_scale + output_offset).
-/// Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, bias the assist matrix, required;
-/// arithmetic 2, offset and output_offset are refused.
+/// Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, of channels or of G groups of K / G
+/// rows, bias the assist matrix, required; arithmetic 2, offset and output_offset are refused. N is even, K at most 65536; fp16_rounding
+/// with output_offset is refused.
 typedef struct tk_grouped_matmul_swiglu_quant_args {
   /// sizeof(tk_grouped_matmul_swiglu_quant_args)
   size_t struct_size;
@@ -500,7 +504,7 @@ typedef struct tk_grouped_matmul_swiglu_quant_args {
   const struct tk_tensor *output_offset;
 } tk_grouped_matmul_swiglu_quant_args;
 
-/// Indices drawn from rows of weights, which need not sum to 1; negative ones and NaN count as 0.
+/// Indices drawn from rows of weights, which are taken as f32 and need not sum to 1; negative ones and NaN count as 0.
 typedef struct tk_multinomial_args {
   /// sizeof(tk_multinomial_args)
   size_t struct_size;
@@ -525,18 +529,19 @@ typedef struct tk_multinomial_args {
 typedef struct tk_pack_weight_args {
   /// sizeof(tk_pack_weight_args)
   size_t struct_size;
-  /// [E,K,N] or [K,N]: i8, i4 (N even, neighbouring columns in a byte), or f32, f16 or bf16
+  /// [E,K,N] or [K,N]: i8, i4 (N even, neighbouring columns in a byte), or f32, f16 or bf16. K is at most 65536
   const struct tk_tensor *weight;
   /// How the weight lies: TK_FORMAT_ND, or TK_FORMAT_NZ (i8 and i4)
   int32_t weight_format;
   /// i8[bytes], exactly what tk_pack_weight_bytes says
   const struct tk_tensor *packed;
-  /// ? f32[E,N] or f32[N]; required for floats
+  /// ? f32[E,N], of one matrix also f32[N]; required for floats
   const struct tk_tensor *weight_scale;
 } tk_pack_weight_args;
 
 /// out = (sum over k of x[m,k] * weight[k,n] + bias[n]) * x_scale[m] * weight_scale[n]. The sum is exact; an i32 bias is added to it, an
-/// f32 bias after the scales. A NULL scale counts as 1. An i32 `out` is the sum itself, saturated: no scales, no f32 bias.
+/// f32 bias after the scales. A NULL scale counts as 1. An i32 `out` is the sum itself, saturated: no scales, no f32 bias. K is at most
+/// 65536.
 typedef struct tk_quant_matmul_args {
   /// sizeof(tk_quant_matmul_args)
   size_t struct_size;
@@ -586,7 +591,8 @@ typedef struct tk_remove_prompt_tokens_args {
   const struct tk_tensor *output;
 } tk_remove_prompt_tokens_args;
 
-/// output = gamma * (input / sqrt(mean(input^2) + eps)), row by row. T is f32, f16 or bf16.
+/// output = gamma * (input / sqrt(mean(input^2) + eps)), row by row. T is f32, f16 or bf16. Numbers from 1.15e18 on may make NaN of
+/// their row: squares are added in f32, 256 at a time.
 typedef struct tk_rms_norm_args {
   /// sizeof(tk_rms_norm_args)
   size_t struct_size;
@@ -637,7 +643,7 @@ typedef struct tk_store_kv_cache_args {
   const struct tk_tensor *key;
   /// f32[B,KV,S,D]
   const struct tk_tensor *value;
-  /// i64[B]
+  /// i64[B] or i64[B,1]
   const struct tk_tensor *start_pos;
   /// K[B,KV,T,D]
   const struct tk_tensor *key_cache;
@@ -692,7 +698,7 @@ typedef struct tk_top_k_top_p_sample_args {
   const struct tk_tensor *q;
   /// ? T[B]: the least probability, relative to the largest; <= 0 keeps all, >= 1 the best token.
   const struct tk_tensor *min_ps;
-  /// 1e-8: added to the noise of q.
+  /// 1e-8: added to the noise of q. Negative or no finite f32: 161002, also where there is no q.
   double eps;
   /// false: whether to write logits_top_kp_select.
   bool is_need_logits;
@@ -732,7 +738,7 @@ typedef struct tk_top_k_top_p_sample_v1_args {
   const struct tk_tensor *top_p;
   /// ? f32[B,V]: noise, by place in the row's list.
   const struct tk_tensor *q;
-  /// 1e-8: added to the noise of q.
+  /// 1e-8: added to the noise of q. Negative or no finite f32: 161002, also where there is no q.
   double eps;
   /// false: whether to write logits_top_kp_select.
   bool is_need_logits;
@@ -806,8 +812,10 @@ int32_t tk_decoding_bytes(struct tk_context *context,
                           const struct tk_model *model,
                           size_t *bytes);
 
-/// Makes a decoding in `memory`, which is aligned to 64 bytes. Its rows have no prompts yet, and TK_ROW_SAMPLING_INIT. The model must
-/// outlive it.
+/// Makes a decoding in `memory`, which is aligned to 64 bytes and has no byte of the model (161002). Its rows have no prompts yet: they
+/// are finished. Each has TK_ROW_SAMPLING_INIT, so that rows of one prompt draw the same until tk_decoding_set_row gives each a seed of
+/// its own. The model must outlive it. A row whose logits are all NaN or -inf, as numbers beyond the activations' dtype make them,
+/// takes token 0.
 int32_t tk_decoding_init(struct tk_context *context,
                          const struct tk_decoding_config *config,
                          const struct tk_model *model,

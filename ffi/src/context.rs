@@ -46,7 +46,8 @@ pub struct tk_context {
     /// Ascend: an aclrtStream
     stream: *mut c_void,
     /// Calls task(arg, index, worker) once for each index < tasks, on any threads, and returns after the last has returned. Tasks
-    /// may run at the same time, but never two with the same worker; worker < parallel_threads. A task never calls parallel_for.
+    /// may run at the same time, but never two with the same worker; worker < parallel_threads. What a task wrote, later tasks of its
+    /// worker and the caller see, as a lock, a join or an acquire load does it. A task never calls parallel_for.
     /// An exception or a longjmp out of it ends the process.
     parallel_for: Option<
         unsafe extern "C" fn(
@@ -58,7 +59,7 @@ pub struct tk_context {
     >,
     /// The first argument of parallel_for
     parallel_user: *mut c_void,
-    /// How many workers parallel_for names; 0: everything on the calling thread.
+    /// How many workers parallel_for names; 0: everything on the calling thread. With more a parallel_for of NULL is 161001.
     parallel_threads: usize,
     /// The ACL code behind -3
     backend_status: i32,

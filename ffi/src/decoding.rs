@@ -8,6 +8,7 @@ use crate::model::{loaded, tk_model, with_model};
 use crate::pool::Pool;
 use crate::tensor::{self, TK_F32, per_dtype, tk_tensor};
 use core::ffi::c_void;
+use core::ops::Range;
 use core::ptr::null_mut;
 use tilekern::llama::{Decoding, DecodingConfig, Model, RowSampling};
 use tilekern::{Element, Error, Host, Status, Tensor, TensorMut};
@@ -114,23 +115,30 @@ impl<T: Element, K: Element> Rows for Decoding<'static, T, K> {
     }
 }
 
-/// Bytes of a decoding, and the decoding, if there is memory to make it in.
+/// Where a decoding is to be made, and where its model lies.
+struct Place {
+    memory: *mut c_void,
+    bytes: usize,
+    model: Range<usize>,
+}
+
+/// Bytes of a decoding, and the decoding, if there is a place to make it in.
 ///
 /// # Safety
 ///
-/// `memory` is null, or its bytes are a decoding's for as long as it is used.
+/// The place's memory is null, or its bytes are a decoding's for as long as it is used.
 unsafe fn with_dtypes<T: Element, K: Element>(
     host: &Host<Pool>,
     config: &DecodingConfig,
     model: &'static Model<'static, T>,
-    memory: Option<(*mut c_void, usize)>,
+    place: Option<Place>,
 ) -> Result<(usize, *mut tk_decoding), Error> {
     let layout = Decoding::<T, K>::layout(host, config, model)?;
     let needed = with_head::<tk_decoding>(with_head::<Decoding<'_, T, K>>(layout.size())?)?;
-    let Some((memory, bytes)) = memory else { return Ok((needed, null_mut())) };
+    let Some(Place { memory, bytes, model: read }) = place else { return Ok((needed, null_mut())) };
     // SAFETY: as promised by the caller; `needed` counts both heads.
     unsafe {
-        let (place, rest) = split::<tk_decoding>(memory, bytes, needed, &[])?;
+        let (place, rest) = split::<tk_decoding>(memory, bytes, needed, &[("model", read)])?;
         let (rows, rest) = split::<Decoding<'static, T, K>>(rest.as_mut_ptr().cast(), rest.len(), rest.len(), &[])?;
         rows.write(Decoding::new(host, config, model, rest)?);
         place.write(tk_decoding { rows });
@@ -145,11 +153,11 @@ unsafe fn with_activations<T: Element>(
     host: &Host<Pool>,
     raw: &tk_decoding_config,
     model: &'static Model<'static, T>,
-    memory: Option<(*mut c_void, usize)>,
+    place: Option<Place>,
 ) -> Result<(usize, *mut tk_decoding), Error> {
     let config = raw.config()?;
     // SAFETY: as promised by the caller.
-    unsafe { per_dtype!("kv_dtype", raw.kv_dtype, with_dtypes::<T>(host, &config, model, memory)) }
+    unsafe { per_dtype!("kv_dtype", raw.kv_dtype, with_dtypes::<T>(host, &config, model, place)) }
 }
 
 /// How much memory a decoding takes, for contexts of up to as many threads as this one.
@@ -170,8 +178,10 @@ pub unsafe extern "C" fn tk_decoding_bytes(
     unsafe { enter(context, body) }
 }
 
-/// Makes a decoding in `memory`, which is aligned to 64 bytes. Its rows have no prompts yet, and TK_ROW_SAMPLING_INIT. The model must
-/// outlive it.
+/// Makes a decoding in `memory`, which is aligned to 64 bytes and has no byte of the model (161002). Its rows have no prompts yet: they
+/// are finished. Each has TK_ROW_SAMPLING_INIT, so that rows of one prompt draw the same until tk_decoding_set_row gives each a seed of
+/// its own. The model must outlive it. A row whose logits are all NaN or -inf, as numbers beyond the activations' dtype make them,
+/// takes token 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_decoding_init(
     context: *mut tk_context,
@@ -184,7 +194,8 @@ pub unsafe extern "C" fn tk_decoding_init(
     // SAFETY: as promised by the caller: model and memory live for as long as the decoding is used.
     let body = |host| unsafe {
         let (config, model, decoding) = (args::read("config", config)?, loaded(model)?, answer("decoding", decoding)?);
-        (_, *decoding) = with_model!(model, model => with_activations(&host, &config, model, Some((memory, bytes)))?);
+        let place = Place { memory, bytes, model: model.memory.clone() };
+        (_, *decoding) = with_model!(model, model => with_activations(&host, &config, model, Some(place))?);
         Ok(())
     };
     // SAFETY: as promised by the caller.

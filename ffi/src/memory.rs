@@ -1,6 +1,7 @@
 //! Objects that live in the caller's memory: a head of ours, and what the library lays out behind it.
 
 use core::ffi::c_void;
+use core::ops::Range;
 use tilekern::{Error, Status};
 
 /// What a head occupies, so that the rest is aligned as well.
@@ -25,7 +26,7 @@ pub(crate) unsafe fn split<'m, H>(
     memory: *mut c_void,
     bytes: usize,
     needed: usize,
-    read: &[(&'static str, &[u8])],
+    read: &[(&'static str, Range<usize>)],
 ) -> Result<(*mut H, &'m mut [u8]), Error> {
     if memory.is_null() {
         return Err(Error::new(Status::Null, "memory", "memory", "null"));
@@ -38,8 +39,7 @@ pub(crate) unsafe fn split<'m, H>(
     }
     let all = bytes.min(isize::MAX as usize);
     for (name, read) in read {
-        let (read, start) = (read.as_ptr_range(), memory.addr());
-        if read.start.addr().max(start) < read.end.addr().min(start.saturating_add(all)) {
+        if read.start.max(memory.addr()) < read.end.min(memory.addr().saturating_add(all)) {
             return Err(Error::new(Status::Invalid, name, "bytes outside of `memory`", "bytes in it"));
         }
     }
@@ -57,8 +57,17 @@ pub(crate) unsafe fn bytes<'a>(name: &'static str, data: *const c_void, bytes: u
     if data.is_null() {
         return if bytes == 0 { Ok(&[]) } else { Err(Error::new(Status::Null, name, "bytes", "null")) };
     }
-    // SAFETY: as promised by the caller; no object is larger than `isize::MAX`.
-    Ok(unsafe { core::slice::from_raw_parts(data.cast(), bytes.min(isize::MAX as usize)) })
+    if bytes > isize::MAX as usize {
+        return Err(Error::new(Status::Invalid, name, "bytes that fit in memory", bytes));
+    }
+    // SAFETY: as promised by the caller.
+    Ok(unsafe { core::slice::from_raw_parts(data.cast(), bytes) })
+}
+
+/// Where they lie.
+pub(crate) fn addresses(bytes: &[u8]) -> Range<usize> {
+    let bytes = bytes.as_ptr_range();
+    bytes.start.addr()..bytes.end.addr()
 }
 
 /// A place for an answer.

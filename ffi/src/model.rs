@@ -3,9 +3,10 @@
 use crate::args::{self, Args};
 use crate::context::tk_context;
 use crate::enter::enter;
-use crate::memory::{self, answer, split, with_head};
+use crate::memory::{self, addresses, answer, split, with_head};
 use crate::tensor::{TK_BF16, TK_F16, TK_F32, TK_I8};
 use core::ffi::{c_char, c_void};
+use core::ops::Range;
 use core::ptr::null_mut;
 use tilekern::llama::{HeadKind, Model, ModelOptions};
 use tilekern::{Element, Error, Status, bf16, f16};
@@ -40,6 +41,8 @@ unsafe impl Args for tk_model_options {
 /// A model. It lies in the memory that it was loaded into, is read-only, and may serve any number of decodings and threads.
 pub struct tk_model {
     pub(crate) any: AnyModel,
+    /// The addresses of it and of all that it refers to.
+    pub(crate) memory: Range<usize>,
 }
 
 pub(crate) enum AnyModel {
@@ -91,8 +94,8 @@ fn load<T: Element>(
     file: &[u8],
     memory: &'static mut [u8],
     any: impl FnOnce(Model<'static, T>) -> AnyModel,
-) -> Result<tk_model, Error> {
-    Ok(tk_model { any: any(Model::load(options, file, memory)?) })
+) -> Result<AnyModel, Error> {
+    Ok(any(Model::load(options, file, memory)?))
 }
 
 /// How much memory the model in `file` takes.
@@ -132,14 +135,15 @@ pub unsafe extern "C" fn tk_model_load(
         let raw = args::read("options", options)?;
         let model = answer("model", model)?;
         let (options, file) = (raw.options()?, memory::bytes("file", file, file_bytes)?);
-        let read = [("file", file), ("tokenizer", options.tokenizer.unwrap_or_default())];
-        let (place, rest) = split::<tk_model>(memory, bytes, raw.bytes(&options, file)?, &read)?;
-        let loaded = match raw.dtype {
+        let read = [("file", addresses(file)), ("tokenizer", addresses(options.tokenizer.unwrap_or_default()))];
+        let needed = raw.bytes(&options, file)?;
+        let (place, rest) = split::<tk_model>(memory, bytes, needed, &read)?;
+        let any = match raw.dtype {
             TK_F16 => load(&options, file, rest, AnyModel::F16)?,
             TK_BF16 => load(&options, file, rest, AnyModel::BF16)?,
             _ => load(&options, file, rest, AnyModel::F32)?,
         };
-        place.write(loaded);
+        place.write(tk_model { any, memory: place.addr()..place.addr() + needed });
         *model = place;
         Ok(())
     };

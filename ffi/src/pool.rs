@@ -53,6 +53,7 @@ struct Region<'a> {
     task: &'a (dyn Fn(usize, usize) + Sync),
     tasks: usize,
     workers: usize,
+    /// The sum of the squares of the tasks that are done, each counted from 1.
     finished: AtomicUsize,
     failure: OnceLock<Error>,
 }
@@ -74,10 +75,16 @@ impl Region<'_> {
     fn result(self) -> Result<(), Error> {
         match (self.failure.into_inner(), self.finished.into_inner()) {
             (Some(error), _) => Err(error),
-            (None, n) if n != self.tasks => Err(Error::new(Status::Internal, "parallel_for", self.tasks, n)),
-            _ => Ok(()),
+            (None, sum) if sum == squares(self.tasks) => Ok(()),
+            _ => Err(Error::new(Status::Internal, "parallel_for", "each index below tasks once", "others")),
         }
     }
+}
+
+/// The sum of the squares of 1 to `tasks`, as a counter wraps.
+fn squares(tasks: usize) -> usize {
+    let n = tasks as u128;
+    (n * (n + 1) / 2 * (2 * n + 1) / 3) as usize
 }
 
 extern "C" fn run_task(arg: *mut c_void, index: usize, worker: usize) {
@@ -85,7 +92,7 @@ extern "C" fn run_task(arg: *mut c_void, index: usize, worker: usize) {
     // SAFETY: `arg` is the region of a `parallel_for` that has not returned.
     let region = unsafe { &*arg.cast::<Region<'_>>() };
     match region.run(index, worker) {
-        Ok(()) => _ = region.finished.fetch_add(1, Ordering::Release),
+        Ok(()) => _ = region.finished.fetch_add((index + 1).wrapping_mul(index + 1), Ordering::Release),
         Err(error) => _ = region.failure.set(error),
     }
 }

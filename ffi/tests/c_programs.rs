@@ -24,6 +24,11 @@ fn threads() {
 }
 
 #[test]
+fn stack() {
+    passes("stack.c", C);
+}
+
+#[test]
 fn allocation() {
     passes("allocation.c", C);
 }

@@ -17,7 +17,7 @@ fn span<P: ParallelFor>(call: &RemovePromptTokens<'_, Host<P>>, d: RemovalSizes,
     let first = i64::from(prompt).checked_sub(call.min_prompt).and_then(|first| usize::try_from(first).ok());
     let first = first.ok_or_else(|| outside("prompt_lengths", "at least min_prompt", prompt))?;
     if first > d.steps - own {
-        return Err(outside("prompt_lengths", "a length inside the steps", prompt));
+        return Err(outside("prompt_lengths", "a length that leaves room for the row's own tokens in the steps", prompt));
     }
     Ok((first, own))
 }

@@ -36,7 +36,8 @@ pub struct ModelOptions<'a> {
 /// [`Decoding`](super::Decoding)s, in any number of threads.
 ///
 /// * Files: `.tkm`, and llama2.c checkpoints of versions 0 and 1; the file and the tokenizer may go after the load.
-/// * `T`, f32, f16 or bf16: the activations, the embedding and the norms.
+/// * `T`, f32, f16 or bf16: the activations, the embedding (of a `.tkm` file int8 rows with a scale each, of llama2.c floats) and the
+///   norms.
 /// * Memory: the caller's, [`Model::layout`] says how much. Nothing allocates.
 /// * Errors: 161002 with the field that is wrong, for any file that is not exactly a model, a width beyond 65 536, or a number of
 ///   the embedding, the norms or a head of floats that is infinite as `T`; -1 for too little memory.

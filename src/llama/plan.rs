@@ -67,6 +67,7 @@ impl Sizes {
         for (name, n) in [("batch", batch), ("max_prompt", max_prompt), ("max_new", max_new)] {
             check::attribute(name, n >= 1, "at least 1", n)?;
         }
+        check::vocabulary("model", shape.vocab)?;
         let known = end_id == -1 || usize::try_from(end_id).is_ok_and(|id| id < shape.vocab);
         check::attribute("end_id", known, "-1 or an id below the size of the vocabulary", i64::from(end_id))?;
         let (dim, vocab, layers) = (shape.dim, shape.vocab, shape.layers);

@@ -25,7 +25,8 @@ pub(crate) struct Heads {
 /// * Causality is a loop bound: later positions are never read. A query whose every score is -inf gets zeros; a NaN spreads over its
 ///   head.
 /// * Numbers: a score is a fused dot product in 16 lanes, times `scale`, plus the mask; one maximum; exp; the weighted values are added
-///   in four chains (position modulo 4) and divided by the sum of the exponentials.
+///   in four chains (position modulo 4) and divided by the sum of the exponentials, so values beyond the largest f32 over T may add
+///   up to an infinity.
 /// * Workspace: for each worker the scores of T positions and their mask, six rows of D, and room for the keys and values of one
 ///   head, which is used where their last dimension is not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, more tokens than positions, a `scale` that is not finite, a

@@ -1,6 +1,6 @@
 //! The tests that operations are made of. Each names the argument, what was expected and what was found.
 
-use crate::error::{Error, Value};
+use crate::error::{Error, Status, Value};
 use crate::tensor::{Describe, Dims, Location};
 
 /// An argument, with the name of its field.
@@ -44,6 +44,17 @@ pub(crate) fn attribute(
     found: impl Into<Value>,
 ) -> Result<(), Error> {
     if holds { Ok(()) } else { Err(Error::invalid(name, expected, found)) }
+}
+
+/// What is added to noise, as f32: with an infinity every token would be as good as any.
+pub(crate) fn eps(eps: f64) -> Result<(), Error> {
+    attribute("eps", eps >= 0.0 && (eps as f32).is_finite(), "a finite f32 of at least 0", eps)
+}
+
+/// A vocabulary that the sampling takes, as its documents state.
+pub(crate) fn vocabulary(name: &'static str, size: usize) -> Result<(), Error> {
+    let too_large = || Error::new(Status::Tiling, name, "a vocabulary of at most 2^20", size);
+    if size <= 1 << 20 { Ok(()) } else { Err(too_large()) }
 }
 
 /// A token of the vocabulary.

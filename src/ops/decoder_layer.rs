@@ -260,7 +260,7 @@ impl<'a, B: Backend, T, K> DecoderLayer<'a, B, T, K> {
         let [inner] = check::sizes("w1_scale", &self.w1_scale)?;
         check::attribute("w1_scale", inner > 0, "no dimension of 0", inner)?;
         let rows = batch.checked_mul(tokens).ok_or_else(too_large)?;
-        let query = heads.checked_mul(width).ok_or_else(too_large)?;
+        let query = heads.checked_mul(width).ok_or_else(|| Error::invalid("heads", "a size that fits in memory", self.heads))?;
         let key = kv_heads * width;
         check::attribute("freqs", table >= tokens, "a position for each token", table)?;
         check::column("start_pos", &self.start_pos, batch)?;

@@ -90,7 +90,8 @@ impl<'a, B: Backend, T> DequantResidual<'a, B, T> {
 /// * A row that is zero, or holds an infinity or a NaN, quantises to zeros as in [`RmsNormQuant`].
 /// * Workspace: the weight scales, `gamma` and four rows a worker, used only by tensors whose last dimension is not contiguous.
 /// * Errors: as [`DequantResidual`]; 161002 too for a NaN or negative `eps`.
-/// * Document 003, `dequantizedResidualResNormQuantized`.
+/// * Document 003, `dequantizedResidualResNormQuantized`, whose norm reads the numbers before they are rounded: with f16 and bf16
+///   another.
 ///
 /// [`RmsNormQuant`]: super::RmsNormQuant
 ///

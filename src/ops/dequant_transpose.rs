@@ -80,8 +80,8 @@ impl<'a, B: Backend> DequantTranspose<'a, B> {
 /// `(a cos - b sin, b cos + a sin)` with the cos and sin of pair i in row `start_pos[b] + s` of `freqs`.
 ///
 /// * Shapes: `input` `[B,S,heads*D]`, `input_scale` `[B,S]`, `weight_scale` `[heads*D]`, `freqs` `[T,D]` as
-///   [`RopeTable`](super::RopeTable) writes it, `start_pos` `[B]`, `output` `[B,heads,S,D]`, any number of heads of any even size;
-///   B = 0 writes nothing, another dimension of 0 is refused.
+///   [`RopeTable`](super::RopeTable) writes it, `start_pos` `[B]` or `[B,1]`, `output` `[B,heads,S,D]`, any number of heads of any
+///   even size; B = 0 writes nothing, another dimension of 0 is refused.
 /// * Dtypes: `input` i32, `start_pos` i64, the others f32. Each product and sum is rounded.
 /// * A NaN or an infinity among scales or table spreads as in these products.
 /// * Workspace: the weight scales and three rows a worker, used only by tensors whose last dimension is not contiguous.
@@ -146,7 +146,7 @@ impl<'a, B: Backend> DequantRopeTranspose<'a, B> {
         check::shape("weight_scale", &self.weight_scale, &[d.columns])?;
         let [positions, _] = check::filled("freqs", &self.freqs)?;
         check::shape("freqs", &self.freqs, &[positions, d.size])?;
-        check::shape("start_pos", &self.start_pos, &[d.batch])?;
+        check::column("start_pos", &self.start_pos, d.batch)?;
         check::memory(
             data,
             &[("output", self.output.location())],

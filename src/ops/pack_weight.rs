@@ -44,8 +44,8 @@ impl<B: Backend> UnpackedWeight<'_, B> {
 ///
 /// * Shapes: `weight` `[E,K,N]` or `[K,N]` with any strides ([`FORMAT_ND`], the default), or `[E,N/32,K/16,16,32]` or
 ///   `[N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ); i4: `[E,N/64,K/16,16,64]`); `packed` `[bytes]`, exactly as long as
-///   [`packed_bytes`](tilekern_kernels::pack::packed_bytes) says, contiguous; `weight_scale` `[E,N]` or `[N]`. No dimension is 0; K
-///   is at most 65 536.
+///   [`packed_bytes`](tilekern_kernels::pack::packed_bytes) says, contiguous; `weight_scale` `[E,N]`, of one matrix also `[N]`. No
+///   dimension is 0; K is at most 65 536.
 /// * Dtypes: `weight` i8, i4 (two columns to a byte, N even, so the last dimension of the view is half as long), or f32, f16 or
 ///   bf16 in ND. `weight_scale` f32: required, and written, where the weight is a float.
 /// * A float weight is quantised column by column as [`QuantizeRows`](super::QuantizeRows) does rows: `scale = max |w| / 127`,
@@ -123,7 +123,11 @@ impl<'a, B: Backend> PackWeight<'a, B> {
         check::attribute("packed", self.packed.dims().is_contiguous(), "contiguous bytes", "strides")?;
         match &self.weight_scale {
             Some(scale) if self.weight.is_float() => {
-                check::shape("weight_scale", scale, &[d.experts.unwrap_or(1), d.n][usize::from(d.experts.is_none())..])?;
+                match d.experts {
+                    // One matrix: a row of scales with a dimension of experts or without.
+                    None | Some(1) if scale.dims().rank() == 1 => check::shape("weight_scale", scale, &[d.n])?,
+                    experts => check::shape("weight_scale", scale, &[experts.unwrap_or(1), d.n])?,
+                }
                 check::memory(
                     data,
                     &[("packed", self.packed.location()), ("weight_scale", scale.location())],

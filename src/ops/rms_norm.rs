@@ -16,8 +16,8 @@ pub(crate) struct Rows {
 ///
 /// * Shapes: `input` `[M,H]`, `gamma` `[H]`, `output` `[M,H]`; M = 0 writes nothing, H = 0 is refused.
 /// * Dtypes: f32, f16 or bf16, one for all; arithmetic in f32, the sum of squares in f64 by blocks of 256.
-/// * A row of zeros gives zeros. A NaN, an infinity, or a number whose square is beyond f32 (from 1.8e19 on) makes NaN of its whole row.
-///   A square below f32's numbers counts as 0, which only an `eps` of 0 lets be seen.
+/// * A row of zeros gives zeros. A NaN, an infinity, or a block whose squares add up beyond f32 (a number from 1.8e19 on, 256 numbers
+///   from 1.15e18 on) makes NaN of its whole row. A square below f32's numbers counts as 0, which only an `eps` of 0 lets be seen.
 /// * Workspace: `gamma` and two rows a worker, used only by tensors whose last dimension is not contiguous.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, a NaN or negative `eps`, overlapping tensors.
 /// * Document 003, `resNorm`.

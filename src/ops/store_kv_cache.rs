@@ -8,8 +8,8 @@ use crate::tensor::Describe;
 
 /// `key_cache[b][h][start_pos[b] + s] = key[b][h][s]`, and the same for `value`: each number the nearest of the cache's type.
 ///
-/// * Shapes: `key` and `value` `[B,KV,S,D]`, `start_pos` `[B]`, `key_cache` and `value_cache` `[B,KV,T,D]`; B = 0 writes nothing,
-///   another dimension of 0 is refused. Only the new rows of the caches are written.
+/// * Shapes: `key` and `value` `[B,KV,S,D]`, `start_pos` `[B]` or `[B,1]`, `key_cache` and `value_cache` `[B,KV,T,D]`; B = 0 writes
+///   nothing, another dimension of 0 is refused. Only the new rows of the caches are written.
 /// * Dtypes: `key` and `value` f32, `start_pos` i64, the caches f32, f16 or bf16.
 /// * Beyond the range of f16 the cache holds an infinity; a NaN stays one.
 /// * Workspace: two heads a worker, used only by tensors whose last dimension is not contiguous.
@@ -64,7 +64,7 @@ impl<'a, B: Backend, K> StoreKvCache<'a, B, K> {
     pub(crate) fn check(&self, data: bool) -> Result<HeadSizes, Error> {
         let d = HeadSizes::of("key", &self.key)?;
         check::shape("value", &self.value, &[d.batch, d.heads, d.tokens, d.size])?;
-        check::shape("start_pos", &self.start_pos, &[d.batch])?;
+        check::column("start_pos", &self.start_pos, d.batch)?;
         let [_, _, positions, _] = check::sizes("key_cache", &self.key_cache)?;
         check::shape("key_cache", &self.key_cache, &[d.batch, d.heads, positions, d.size])?;
         check::shape("value_cache", &self.value_cache, &[d.batch, d.heads, positions, d.size])?;

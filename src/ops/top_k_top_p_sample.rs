@@ -6,9 +6,6 @@ use crate::error::{Error, Status, Value};
 use crate::tensor::Describe;
 use core::fmt;
 
-/// Vocabularies beyond this are refused with 561002, as the operator's document states.
-const MAX_VOCABULARY: usize = 1 << 20;
-
 /// How a token is chosen among those that the stages kept. The numbers are those of the C structs.
 ///
 /// ```
@@ -126,13 +123,13 @@ pub(crate) struct Batch {
 ///   0. `row_status` reports all this, and changes nothing by being absent.
 /// * **Limit** of `MultiNomial`, that of [`Exponential`](super::Exponential): a token whose logit is more than 19.77 below the best is
 ///   never drawn, one beyond about 16 too rarely. [`llama::Decoding`](crate::llama::Decoding) draws with 64 bits and has no such limit.
-/// * `top_k_guess` changes no result and is not looked at.
+/// * `top_k_guess` changes no result: the host does not look at it, and an NPU is given what it takes of it.
 /// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where both take no
 ///   more than 256 KiB, so that the answer does not depend on strides, else of those whose rows are not contiguous.
 /// * Errors: 161001 a tensor without data, one of `logits_idx` and `logits_sort_masked` without the other, `logits_select_idx`
 ///   missing without these two, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20, or an exponential `q` of
-///   another shape than `logits`; 161002 any other shape, B or V of 0, a `q` of the other kind, `q` without a line, eps negative or
-///   NaN, overlapping tensors.
+///   another shape than `logits`; 161002 any other shape, B or V of 0, a `q` of the other kind, `q` without a line, an eps
+///   that is negative or no finite f32, overlapping tensors.
 /// * Document 000, `npu_top_k_top_p_sample`.
 ///
 /// ```
@@ -228,16 +225,14 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         self.check_presence()?;
         let [rows, vocabulary] = check::sizes("logits", &self.logits)?;
         check::attribute("logits", rows > 0, "at least one row", rows)?;
-        if vocabulary > MAX_VOCABULARY {
-            return Err(Error::new(Status::Tiling, "logits", "at most 2^20 columns", vocabulary));
-        }
+        check::vocabulary("logits", vocabulary)?;
         check::column("top_k", &self.top_k, rows)?;
         check::column("top_p", &self.top_p, rows)?;
         if let Some(min_ps) = &self.min_ps {
             check::column("min_ps", min_ps, rows)?;
         }
         self.check_noise(rows, vocabulary)?;
-        check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
+        check::eps(self.eps)?;
         self.check_outputs(rows, vocabulary)?;
         check::arguments(data, self)?;
         // In 64 bits: the sum may exceed 32.

@@ -2,11 +2,8 @@
 
 use super::check::{self, Arg, Arguments, Role};
 use crate::backend::Backend;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::tensor::Describe;
-
-/// Vocabularies beyond this are refused with 561002, as the operator's document states.
-const MAX_VOCABULARY: usize = 1 << 20;
 
 /// Keeps of every row of logits what top-k and top-p leave, and chooses one token of it, as the first version of the operator does.
 ///
@@ -24,11 +21,11 @@ const MAX_VOCABULARY: usize = 1 << 20;
 ///
 /// * Shapes: `logits`, `q` and `logits_top_kp_select` `[B,V]`; the others `[B]` or `[B,1]`. B >= 1, 1 <= V <= 2^20.
 /// * Dtypes: `logits` and `top_p` f32, f16 or bf16, one for both; arithmetic in f32.
-/// * `top_k_guess` changes no result and is not looked at.
+/// * `top_k_guess` changes no result: the host does not look at it, and an NPU is given what it takes of it.
 /// * Workspace: for each worker at most 192 KiB, whatever V is, and a row of each tensor of V columns: of all of them where both take no
 ///   more than 256 KiB, so that the answer does not depend on strides, else of those whose rows are not contiguous.
 /// * Errors: 161001 a tensor without data, `logits_top_kp_select` missing with `is_need_logits`; 561002 V > 2^20; 161002 any other
-///   shape, B or V of 0, eps negative or NaN, overlapping tensors.
+///   shape, B or V of 0, an eps that is negative or no finite f32, overlapping tensors.
 /// * Document 001, `aclnnTopKTopPSample`.
 ///
 /// ```
@@ -102,15 +99,13 @@ impl<'a, B: Backend, T> TopKTopPSampleV1<'a, B, T> {
             return Err(Error::null("logits_top_kp_select"));
         }
         let [rows, columns] = check::filled("logits", &self.logits)?;
-        if columns > MAX_VOCABULARY {
-            return Err(Error::new(Status::Tiling, "logits", "at most 2^20 columns", columns));
-        }
+        check::vocabulary("logits", columns)?;
         check::column("top_k", &self.top_k, rows)?;
         check::column("top_p", &self.top_p, rows)?;
         if let Some(q) = &self.q {
             check::shape("q", q, &[rows, columns])?;
         }
-        check::attribute("eps", self.eps >= 0.0, "eps >= 0", self.eps)?;
+        check::eps(self.eps)?;
         check::column("logits_select_idx", &self.logits_select_idx, rows)?;
         if let Some(select) = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits) {
             check::shape("logits_top_kp_select", select, &[rows, columns])?;

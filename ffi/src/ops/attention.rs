@@ -20,7 +20,7 @@ pub struct tk_attention_args<'a> {
     key_cache: Option<&'a tk_tensor>,
     /// K[B,KV,T,D]
     value_cache: Option<&'a tk_tensor>,
-    /// i64[B]
+    /// i64[B] or i64[B,1]
     start_pos: Option<&'a tk_tensor>,
     /// ? f32[S,T]: entry [i,j] is added to the score of query i with position j
     mask: Option<&'a tk_tensor>,

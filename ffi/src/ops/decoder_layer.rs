@@ -17,7 +17,7 @@ pub struct tk_decoder_layer_args<'a> {
     struct_size: usize,
     /// T[B,S,H]
     input: Option<&'a tk_tensor>,
-    /// i64[B]
+    /// i64[B] or i64[B,1]
     start_pos: Option<&'a tk_tensor>,
     /// f32[T,D], of tk_rope_table
     freqs: Option<&'a tk_tensor>,

@@ -76,7 +76,7 @@ pub struct tk_dequant_rope_transpose_args<'a> {
     weight_scale: Option<&'a tk_tensor>,
     /// f32[T,D], of tk_rope_table
     freqs: Option<&'a tk_tensor>,
-    /// i64[B]
+    /// i64[B] or i64[B,1]
     start_pos: Option<&'a tk_tensor>,
     /// f32[B,heads,S,D]
     output: Option<&'a tk_tensor>,

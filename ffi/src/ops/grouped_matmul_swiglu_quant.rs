@@ -23,8 +23,9 @@ const _: () = assert!(TK_GROUP_LIST_ENDS == 0 && TK_GROUP_LIST_COUNTS == 1);
 /// S[j] = c[j] / (1 + exp(-c[j])) * c[j + N/2], output_scale = max |S| / 127, output = round(S / output_scale).
 /// An f32 bias is added after the scales. With output_offset: output_scale = (max S - min S) / 255,
 /// output_offset = -128 - round(min S / output_scale), output = round(S / output_scale + output_offset).
-/// Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, bias the assist matrix, required;
-/// arithmetic 2, offset and output_offset are refused.
+/// Rows behind the last group are not written. int4 weights: weight_scale is the bits of an f32, of channels or of G groups of K / G
+/// rows, bias the assist matrix, required; arithmetic 2, offset and output_offset are refused. N is even, K at most 65536; fp16_rounding
+/// with output_offset is refused.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_grouped_matmul_swiglu_quant_args<'a> {

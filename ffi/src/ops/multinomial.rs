@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use tilekern::ops::{self, Weight};
 use tilekern::{Error, Run, bf16, f16};
 
-/// Indices drawn from rows of weights, which need not sum to 1; negative ones and NaN count as 0.
+/// Indices drawn from rows of weights, which are taken as f32 and need not sum to 1; negative ones and NaN count as 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_multinomial_args<'a> {

@@ -19,13 +19,13 @@ use tilekern::{Error, Status};
 pub struct tk_pack_weight_args<'a> {
     /// sizeof(tk_pack_weight_args)
     struct_size: usize,
-    /// [E,K,N] or [K,N]: i8, i4 (N even, neighbouring columns in a byte), or f32, f16 or bf16
+    /// [E,K,N] or [K,N]: i8, i4 (N even, neighbouring columns in a byte), or f32, f16 or bf16. K is at most 65536
     weight: Option<&'a tk_tensor>,
     /// How the weight lies: TK_FORMAT_ND, or TK_FORMAT_NZ (i8 and i4)
     weight_format: i32,
     /// i8[bytes], exactly what tk_pack_weight_bytes says
     packed: Option<&'a tk_tensor>,
-    /// ? f32[E,N] or f32[N]; required for floats
+    /// ? f32[E,N], of one matrix also f32[N]; required for floats
     weight_scale: Option<&'a tk_tensor>,
 }
 

@@ -11,7 +11,7 @@ use tilekern::ops::{self, Bias, ChannelScale, Product};
 
 /// `weight_format`: plain, `[E,K,N]` or `[K,N]`.
 pub const TK_FORMAT_ND: i32 = 2;
-/// `weight_format`: the blocks of ACL, `[E,N/32,K/16,16,32]` or `[N/32,K/16,16,32]`.
+/// `weight_format`: the blocks of ACL, `[E,N/32,K/16,16,32]` or `[N/32,K/16,16,32]`; of i4 `[E,N/64,K/16,16,64]`.
 pub const TK_FORMAT_NZ: i32 = 29;
 /// `weight_format`: packed by this library, i8[bytes].
 pub const TK_FORMAT_PACKED: i32 = 1000;
@@ -20,7 +20,8 @@ pub const TK_FORMAT_PACKED: i32 = 1000;
 const _: () = assert!(TK_FORMAT_ND == ops::FORMAT_ND && TK_FORMAT_NZ == ops::FORMAT_NZ && TK_FORMAT_PACKED == ops::FORMAT_PACKED);
 
 /// out = (sum over k of x[m,k] * weight[k,n] + bias[n]) * x_scale[m] * weight_scale[n]. The sum is exact; an i32 bias is added to it, an
-/// f32 bias after the scales. A NULL scale counts as 1. An i32 `out` is the sum itself, saturated: no scales, no f32 bias.
+/// f32 bias after the scales. A NULL scale counts as 1. An i32 `out` is the sum itself, saturated: no scales, no f32 bias. K is at most
+/// 65536.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_quant_matmul_args<'a> {

@@ -7,7 +7,8 @@ use crate::tensor::{Dtype, per_float, read, tk_tensor, write};
 use core::ffi::c_void;
 use tilekern::{Element, Error, ops};
 
-/// output = gamma * (input / sqrt(mean(input^2) + eps)), row by row. T is f32, f16 or bf16.
+/// output = gamma * (input / sqrt(mean(input^2) + eps)), row by row. T is f32, f16 or bf16. Numbers from 1.15e18 on may make NaN of
+/// their row: squares are added in f32, 256 at a time.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tk_rms_norm_args<'a> {

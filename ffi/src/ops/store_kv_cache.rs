@@ -18,7 +18,7 @@ pub struct tk_store_kv_cache_args<'a> {
     key: Option<&'a tk_tensor>,
     /// f32[B,KV,S,D]
     value: Option<&'a tk_tensor>,
-    /// i64[B]
+    /// i64[B] or i64[B,1]
     start_pos: Option<&'a tk_tensor>,
     /// K[B,KV,T,D]
     key_cache: Option<&'a tk_tensor>,

@@ -43,7 +43,7 @@ pub struct tk_top_k_top_p_sample_args<'a> {
     q: Option<&'a tk_tensor>,
     /// ? T[B]: the least probability, relative to the largest; <= 0 keeps all, >= 1 the best token.
     min_ps: Option<&'a tk_tensor>,
-    /// 1e-8: added to the noise of q.
+    /// 1e-8: added to the noise of q. Negative or no finite f32: 161002, also where there is no q.
     eps: f64,
     /// false: whether to write logits_top_kp_select.
     is_need_logits: CBool,

@@ -23,7 +23,7 @@ pub struct tk_top_k_top_p_sample_v1_args<'a> {
     top_p: Option<&'a tk_tensor>,
     /// ? f32[B,V]: noise, by place in the row's list.
     q: Option<&'a tk_tensor>,
-    /// 1e-8: added to the noise of q.
+    /// 1e-8: added to the noise of q. Negative or no finite f32: 161002, also where there is no q.
     eps: f64,
     /// false: whether to write logits_top_kp_select.
     is_need_logits: CBool,

@@ -158,6 +158,8 @@ static void shapes(void) {
   make(&c);
   c.args.eps = -1.0;
   refused(&c, 161002, "eps: expected eps >= 0, found -1 (161002)");
+  c.args.eps = -1e-300;
+  refused(&c, 161002, "eps: expected eps >= 0, found -1e-300 (161002)");
 }
 
 static void dtypes(void) {

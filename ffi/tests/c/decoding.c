@@ -82,6 +82,9 @@ static void tokens(const tk_model *model) {
   CHECK_STATUS(tk_model_encode(model, text, strlen(text), ids, SIZE_MAX, &again), 0);
   CHECK(again == count);
   CHECK_STATUS(tk_model_encode(model, NULL, 3, ids, 64, &count), 161001);
+  /* No object is as large: -1 does not stand for an end that is looked for. */
+  CHECK_STATUS(tk_model_encode(model, text, SIZE_MAX, ids, 64, &count), 161002);
+  CHECK_STATUS(tk_model_encode(model, text, SIZE_MAX / 2 + 1, ids, 64, &count), 161002);
   CHECK_STATUS(tk_model_encode(model, NULL, 0, NULL, 0, &count), 0);
   CHECK(count == 0);
 }
@@ -124,6 +127,11 @@ static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32
   CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, bytes, &decoding), 161002);
   CHECK(decoding == NULL);
   config.batch = BATCH;
+  /* The model's own memory, from its beginning and from its midst. */
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, (char *)model, bytes, &decoding), 161002);
+  CHECK(strcmp(context.message, "model: expected bytes outside of `memory`, found bytes in it (161002)") == 0);
+  CHECK_STATUS(tk_decoding_init(&context, &config, model, (char *)model + 64 * 64, bytes, &decoding), 161002);
+  CHECK(decoding == NULL);
   CHECK_STATUS(tk_decoding_init(&context, &config, model, memory, bytes, &decoding), 0);
   CHECK_STATUS(tk_decoding_finished(decoding), 1);
   CHECK_STATUS(tk_decoding_finished(NULL), 161001);

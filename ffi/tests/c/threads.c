@@ -61,6 +61,12 @@ static void lazy(void *user, size_t tasks, void (*task)(void *arg, size_t index,
   task(arg, 0, 0);
 }
 
+static void twice(void *user, size_t tasks, void (*task)(void *arg, size_t index, size_t worker), void *arg) {
+  size_t i;
+  (void)user;
+  for (i = 0; i < tasks; i++) task(arg, i == 1 ? 0 : i, 0);
+}
+
 static float input[M * H], gamma_[H], serial[M * H], output[M * H];
 static double memory[8192];
 
@@ -102,6 +108,9 @@ int main(void) {
   context.parallel_for = stray_index;
   CHECK_STATUS(run(&context, output), -4);
   context.parallel_for = lazy;
+  CHECK_STATUS(run(&context, output), -4);
+  CHECK(strcmp(context.message, "parallel_for: expected each index below tasks once, found others (-4)") == 0);
+  context.parallel_for = twice;
   CHECK_STATUS(run(&context, output), -4);
   /* The context serves on. */
   context.parallel_for = pthread_for;
