@@ -13,6 +13,13 @@ pub enum Order {
     Transposed,
 }
 
+impl Order {
+    /// The shape of one number for each of `n` rows: `[n]`, or `[n,1]`.
+    pub fn column(self, n: usize) -> Vec<usize> {
+        if self == Order::Contiguous { vec![n] } else { vec![n, 1] }
+    }
+}
+
 /// A tensor of a test: its elements somewhere in a buffer, rubbish between them.
 #[derive(Clone, Debug)]
 pub struct Buffer<T> {

@@ -38,12 +38,17 @@ pub struct LayerWeights {
 impl Weights {
     /// Two layers of width 16 with grouped heads, 300 tokens, a context of 48.
     pub fn tiny(seed: u64, shared: bool) -> Weights {
+        Weights::with_heads(seed, shared, 2)
+    }
+
+    /// The same with so many of its four heads in the caches.
+    pub fn with_heads(seed: u64, shared: bool, kv_heads: usize) -> Weights {
         let mut random = Random(seed);
         let mut matrix = |outputs: usize, inputs: usize| -> Vec<f32> {
             let scale = 2.0 / (inputs as f32).sqrt();
             (0..outputs * inputs).map(|_| random.unit() * scale).collect()
         };
-        let (dim, hidden, heads, kv_heads, vocab) = (16, 24, 4, 2, 300);
+        let (dim, hidden, heads, vocab) = (16, 24, 4, 300);
         let kv_dim = dim / heads * kv_heads;
         let layers = (0..2).map(|_| LayerWeights {
             attention_norm: matrix(1, dim).iter().map(|x| 1.0 + x).collect(),

@@ -71,7 +71,7 @@ impl<T: Element + std::fmt::Debug> Case<T> {
     /// All outputs, with tensors that lie as `order` says, parameters as `[B]`, or as `[B,1]` where they do not lie row-major.
     pub fn answer<P: ParallelFor>(&self, host: &Host<P>, order: Order) -> Answer {
         let (b, v) = (self.rows(), self.v);
-        let column: &[usize] = if order == Order::Contiguous { &[b] } else { &[b, 1] };
+        let column = &order.column(b)[..];
         let logits = Buffer::new(&[b, v], order, &self.logits, T::narrow(77.0));
         let top_k = Buffer::new(column, order, &self.top_k, 1);
         let top_p = Buffer::new(column, order, &self.top_p, T::narrow(0.1));
@@ -98,6 +98,8 @@ impl<T: Element + std::fmt::Debug> Case<T> {
             logits_idx: Some(idx.view_mut()),
             logits_sort_masked: Some(sorted.view_mut()),
             generator: generator.as_ref().map(Buffer::view),
+            // Without effect.
+            top_k_guess: i64::MIN,
             ..TopKTopPSample::new(logits.view(), top_k.view(), top_p.view(), chosen.view_mut())
         };
         run(host, call).unwrap();
@@ -170,12 +172,21 @@ impl<T: Element + std::fmt::Debug> Case<T> {
         };
         case.top_p = fractions([0.0, 1.0, f32::NAN]);
         case.min_ps = Some(fractions([0.0, 1.0, f32::NAN]));
-        case.ks_max = [1024, 1024, 3, 0][random.below(4)];
+        // Cut at 1024, rounded up to a multiple of 8, and its low 32 bits alone.
+        case.ks_max = [1024, 5000, 3, 0, -9, (7 << 32) + 16][random.below(6)];
         case.post_sample = [PostSample::None, PostSample::QSample, PostSample::MultiNomial][random.below(3)];
         match case.post_sample {
             PostSample::QSample => case.q = Q::Exponential((0..rows * v).map(|_| random.number()).collect()),
-            _ if random.below(2) == 0 => case.q = Q::Seeds((0..4).map(|_| random.bits() as i64).collect()),
-            _ => case.generator = Some([random.bits() as i64, random.below(100) as i64]),
+            // Seeds, a generator, both, or neither.
+            _ => {
+                let sources = random.below(4);
+                if sources % 2 == 0 {
+                    case.q = Q::Seeds((0..4).map(|_| random.bits() as i64).collect());
+                }
+                if sources < 2 {
+                    case.generator = Some([random.bits() as i64, random.below(100) as i64]);
+                }
+            }
         }
         case
     }
@@ -212,7 +223,7 @@ impl<T: Element + std::fmt::Debug> Case<T> {
         for row in 0..b {
             let logits = &self.logits[v * row..v * (row + 1)];
             let k = self.top_k[row];
-            let max_k = ((self.ks_max + 7) / 8 * 8).min(1024).min(v as i64);
+            let max_k = ((i64::from(self.ks_max as i32) + 7) / 8 * 8).min(1024).min(v as i64);
             let stages = Stages {
                 k: if k >= 1 && i64::from(k) <= max_k { k as usize } else { 0 },
                 p: self.top_p[row].as_(),

@@ -168,6 +168,7 @@ pub struct Layouts {
     pub halves: Vec<u8>,
     pub scale_bits: Vec<u64>,
     pub half_scale: Vec<half::f16>,
+    pub brain_scale: Vec<half::bf16>,
 }
 
 /// The four quantisers, number by number.

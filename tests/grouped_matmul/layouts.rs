@@ -50,15 +50,17 @@ fn pack(weight: UnpackedWeight<'_, Host>, [e, k, n]: [usize; 3]) -> Vec<i8> {
 fn grouped_matmul_layouts_give_one_result() {
     let mut case = case(&mut Random(71), [21, 48, 96, 3], &[4, 4, 19], |w| w);
     let [e, k, n] = [case.e, case.k, case.n];
-    // Scales that are halves, so that both dtypes hold them.
-    let half_scale: Vec<half::f16> = case.w_scale.iter().map(|&scale| half::f16::from_f32(scale)).collect();
+    // Scales that every dtype holds.
+    let half = |scale: f32| half::f16::from_f32(half::bf16::from_f32(scale).to_f32());
+    let half_scale: Vec<half::f16> = case.w_scale.iter().map(|&scale| half(scale)).collect();
     case.w_scale = half_scale.iter().map(|scale| scale.to_f32()).collect();
+    let brain_scale = case.w_scale.iter().map(|&scale| half::bf16::from_f32(scale)).collect();
     let transposed = (0..e * k * n).map(|at| case.w[(at / k / n * k + at % k) * n + at / k % n]).collect();
     let packed = pack(UnpackedWeight::I8(Tensor::new([e, k, n], &case.w).unwrap()), [e, k, n]);
-    let layouts = Layouts { transposed, nz: stripes(&case, 32), packed, half_scale, ..Layouts::default() };
+    let layouts = Layouts { transposed, nz: stripes(&case, 32), packed, half_scale, brain_scale, ..Layouts::default() };
     let expected = case.expected();
     every_host(|host| {
-        for layout in 0..5 {
+        for layout in 0..6 {
             let (result, found) = case.run(
                 host,
                 |call, layouts| match layout {
@@ -77,6 +79,10 @@ fn grouped_matmul_layouts_give_one_result() {
                     4 => {
                         let scale = Tensor::new([e, n], &layouts.half_scale).unwrap();
                         call.weight_scale = GroupedScale::Channel(ChannelScale::F16(scale));
+                    }
+                    5 => {
+                        let scale = Tensor::new([e, n], &layouts.brain_scale).unwrap();
+                        call.weight_scale = GroupedScale::Channel(ChannelScale::BF16(scale));
                     }
                     _ => {}
                 },

@@ -93,20 +93,21 @@ fn a_prompt_at_once_is_the_prompt_step_by_step() {
 
 #[test]
 fn formats_and_heads_agree() {
-    fn logits(file: &[u8], head: HeadKind) -> Vec<f32> {
-        with_model::<f32, _>(file, head, |model| {
+    fn logits_of<T: Element, K: Element>(file: &[u8], head: HeadKind) -> Vec<f32> {
+        with_model::<T, _>(file, head, |model| {
             let host = Host::new();
             let config = DecodingConfig::new(30, 1, -1);
-            let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, model).unwrap());
-            let mut decoding = Decoding::<f32>::new(&host, &config, model, &mut memory).unwrap();
+            let mut memory = Scratch::new(Decoding::<T, K>::layout(&host, &config, model).unwrap());
+            let mut decoding = Decoding::<T, K>::new(&host, &config, model, &mut memory).unwrap();
             decoding.set_row(0, &GREEDY).unwrap();
             prompt(&host, &mut decoding, &[(0..30).map(|i| 7 * i).collect()]).unwrap();
             decoding.step(&host, TensorMut::new([1], &mut [0]).unwrap()).unwrap();
             decoding.logits(0).unwrap().to_vec()
         })
     }
-    for shared in [false, true] {
-        let weights = Weights::tiny(15, shared);
+    let logits = logits_of::<f32, f32>;
+    for (shared, kv_heads) in [(false, 2), (true, 2), (false, 4)] {
+        let weights = Weights::with_heads(15, shared, kv_heads);
         let expected = logits(&weights.version_0(), HeadKind::Int8);
         assert_eq!(logits(&weights.version_1(), HeadKind::Int8), expected);
         // The head, and the embedding of a .tkm file, differ by their rounding.
@@ -118,6 +119,17 @@ fn formats_and_heads_agree() {
         let mut forward = Forward::new(&weights);
         let float = (0..30).map(|i| forward.push(7 * i)).last().unwrap();
         assert!(cosine(&float, &expected) > 0.999, "{}", cosine(&float, &expected));
+        for head in [HeadKind::Int8, HeadKind::Float] {
+            let file = weights.version_0();
+            let close = |found: Vec<f32>, least: f64| {
+                let cosine = cosine(&float, &found);
+                assert!(cosine > least && found != expected, "{head:?}, {kv_heads} heads: {cosine}");
+            };
+            close(logits_of::<f16, f16>(&file, head), 0.999);
+            close(logits_of::<f32, f16>(&file, head), 0.999);
+            close(logits_of::<bf16, f32>(&file, head), 0.998);
+            close(logits_of::<f32, bf16>(&file, head), 0.998);
+        }
     }
 }
 
@@ -184,6 +196,20 @@ fn mistakes_are_refused_and_change_nothing() {
         let rows = [(vec![1], GREEDY), (vec![2], GREEDY)];
         assert_eq!(output(&decoding, 2, 25), decode::<_, _, f32>(&host, model, CONFIG, &rows));
     });
+}
+
+#[test]
+fn a_vocabulary_beyond_the_sampling_is_refused() {
+    for (vocab, status) in [(1 << 20, None), ((1 << 20) + 1, Some(Status::Tiling))] {
+        let mut weights = Weights::tiny(24, true);
+        weights.vocab = vocab;
+        weights.embedding = (0..vocab * weights.dim).map(|i| (i % 7) as f32 - 3.0).collect();
+        with_model::<f32, _>(&weights.version_0(), HeadKind::Float, |model| {
+            let refused = Decoding::<f32>::layout(&Host::new(), &CONFIG, model).err();
+            assert_eq!(refused.map(|error| error.status()), status);
+            assert_eq!(refused.map(|error| error.argument()), status.map(|_| "model"));
+        });
+    }
 }
 
 /// FNV-1a over the tokens: the same on every machine.

@@ -13,3 +13,4 @@ mod endings;
 mod model_files;
 mod runs;
 mod stages;
+mod steps;

@@ -69,11 +69,15 @@ impl Case {
     }
 }
 
-const SIZES: [Sizes; 4] = [
+/// The last are the head sizes that document 003 has kernels of their own for.
+const SIZES: [Sizes; 7] = [
     Sizes { b: 1, heads: 1, kv: 1, s: 1, d: 2, t: 1 },
     Sizes { b: 2, heads: 4, kv: 2, s: 3, d: 8, t: 21 },
     Sizes { b: 3, heads: 6, kv: 1, s: 1, d: 20, t: 40 },
     Sizes { b: 1, heads: 3, kv: 3, s: 5, d: 64, t: 70 },
+    Sizes { b: 1, heads: 2, kv: 1, s: 2, d: 256, t: 19 },
+    Sizes { b: 1, heads: 1, kv: 1, s: 1, d: 512, t: 40 },
+    Sizes { b: 2, heads: 2, kv: 2, s: 1, d: 1024, t: 18 },
 ];
 
 #[test]

@@ -47,7 +47,7 @@ fn case(sizes: [usize; 4], order: Order) -> Case {
         input_scale: Buffer::new(&[batch, tokens], order, &input_scale, 0.0),
         weight_scale: Buffer::new(&[columns], order, &weight_scale, 0.0),
         freqs: Buffer::new(&[positions, size], order, &freqs, 0.0),
-        start_pos: Buffer::new(&[batch], order, &start_pos, 0),
+        start_pos: Buffer::new(&order.column(batch), order, &start_pos, 0),
         output: Buffer::empty(&sizes, order, RUBBISH),
         plain,
         rotated,

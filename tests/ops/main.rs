@@ -9,6 +9,7 @@ mod dequant_residual;
 mod dequant_swiglu_quant;
 mod dequant_transpose;
 mod embedding_lookup;
+mod layer_steps;
 mod pack_weight;
 mod quant_matmul;
 mod quantize_rows;

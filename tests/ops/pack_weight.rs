@@ -132,6 +132,24 @@ fn floats_are_quantised_by_column() {
     }
 }
 
+/// One matrix may have a dimension of experts or not, and so may its scales.
+#[test]
+fn pack_weight_scales_of_one_matrix() {
+    let values = [1.0f32, -3.0, 0.5, 2.0, 127.0, 0.25];
+    for rank in [2, 3] {
+        for shape in [&[3][..], &[1, 3]] {
+            let (mut packed, mut scale) = (vec![0; packed_bytes(1, 2, 3).unwrap()], [0.0f32; 3]);
+            let (bytes, dims) = (packed.len(), tilekern::Dims::contiguous(&[1, 2, 3][3 - rank..]).unwrap());
+            let weight = UnpackedWeight::F32(Tensor::with(dims, &values).unwrap());
+            let mut call = PackWeight::new(weight, TensorMut::new([bytes], &mut packed).unwrap());
+            let dims = tilekern::Dims::contiguous(shape).unwrap();
+            call.weight_scale = Some(TensorMut::with(dims, &mut scale).unwrap());
+            run(&Host::new(), call).unwrap();
+            assert_eq!(scale, [2.0 / 127.0, 1.0, 0.5 / 127.0], "rank {rank}, {shape:?}");
+        }
+    }
+}
+
 fn refuses(status: i32, argument: &str, change: impl for<'a> Fn(&mut PackWeight<'a, Host>)) {
     let (weight, mut packed, mut scale) = ([1.0f32; 6], vec![5; packed_bytes(1, 2, 3).unwrap()], [7.0f32; 3]);
     let bytes = packed.len();

@@ -96,7 +96,7 @@ fn quant_matmul_the_longest_sums_are_exact() -> Result<(), Error> {
 }
 
 /// `[K,N]` in blocks, by the formula of the format.
-fn blocks(w: &[i8], k: usize, n: usize) -> Vec<i8> {
+pub(crate) fn blocks(w: &[i8], k: usize, n: usize) -> Vec<i8> {
     let mut nz = vec![0; k * n];
     for i in 0..k {
         for j in 0..n {

@@ -37,7 +37,7 @@ fn case<K: Element + std::fmt::Debug>(sizes: [usize; 4], order: Order) -> Case<K
     Case {
         key: Buffer::new(&sizes, order, &key, 0.0),
         value: Buffer::new(&sizes, order, &value, 0.0),
-        start_pos: Buffer::new(&[batch], order, &start_pos, 0),
+        start_pos: Buffer::new(&order.column(batch), order, &start_pos, 0),
         key_cache: Buffer::new(&cache, order, &old, K::narrow(-7.5)),
         value_cache: Buffer::new(&cache, order, &old, K::narrow(-7.5)),
         keys,
@@ -165,7 +165,7 @@ fn refusals() {
     refuses(161002, "key", |call| call.key = shape_only(&[2, 3, 16]));
     refuses(161002, "key", |call| call.key = shape_only(&[2, 3, 0, 8]));
     refuses(161002, "value", |call| call.value = shape_only(&[2, 3, 1, 8]));
-    refuses(161002, "start_pos", |call| call.start_pos = shape_only(&[2, 1]));
+    refuses(161002, "start_pos", |call| call.start_pos = shape_only(&[2, 2]));
     refuses(161002, "key_cache", |call| call.key_cache = shape_only_mut(&[2, 1, 6, 8]));
     refuses(161002, "key_cache", |call| call.key_cache = shape_only_mut(&[2, 3, 0, 8]));
     refuses(161002, "value_cache", |call| call.value_cache = shape_only_mut(&[2, 3, 5, 8]));

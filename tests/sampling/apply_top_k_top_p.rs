@@ -20,7 +20,7 @@ pub struct Case<T> {
 impl<T: Element + std::fmt::Debug> Case<T> {
     pub fn answer<P: ParallelFor>(&self, host: &Host<P>, order: Order) -> Vec<T> {
         let b = self.logits.len() / self.v;
-        let column: &[usize] = if order == Order::Contiguous { &[b] } else { &[b, 1] };
+        let column = &order.column(b)[..];
         let logits = Buffer::new(&[b, self.v], order, &self.logits, T::narrow(77.0));
         let p = self.p.as_ref().map(|p| Buffer::new(column, order, p, T::narrow(0.1)));
         let k = self.k.as_ref().map(|k| Buffer::new(column, order, k, 1));

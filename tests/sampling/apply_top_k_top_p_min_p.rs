@@ -21,7 +21,7 @@ pub struct Case<T> {
 impl<T: Element + std::fmt::Debug> Case<T> {
     pub fn answer<P: ParallelFor>(&self, host: &Host<P>, order: Order) -> Vec<T> {
         let b = self.k.len();
-        let column: &[usize] = if order == Order::Contiguous { &[b] } else { &[b, 1] };
+        let column = &order.column(b)[..];
         let probs = Buffer::new(&[b, self.v], order, &self.probs, T::narrow(0.9));
         let k = Buffer::new(column, order, &self.k, 1);
         let p = Buffer::new(column, order, &self.p, T::narrow(0.1));

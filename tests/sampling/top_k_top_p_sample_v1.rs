@@ -30,7 +30,7 @@ pub struct Answer {
 impl<T: Element + std::fmt::Debug> Case<T> {
     pub fn answer<P: ParallelFor>(&self, host: &Host<P>, order: Order) -> Answer {
         let (b, v) = (self.top_k.len(), self.v);
-        let column: &[usize] = if order == Order::Contiguous { &[b] } else { &[b, 1] };
+        let column = &order.column(b)[..];
         let logits = Buffer::new(&[b, v], order, &self.logits, T::narrow(77.0));
         let top_k = Buffer::new(column, order, &self.top_k, 1);
         let top_p = Buffer::new(column, order, &self.top_p, T::narrow(0.1));
@@ -159,8 +159,9 @@ fn half_rows() {
 #[test]
 fn long_rows() {
     let mut random = Random(5);
-    for v in [20_000, 70_001] {
-        for i in 0..2 + rounds(6) {
+    // The last is the longest that there may be.
+    for (v, more) in [(20_000, 6), (70_001, 6), (1 << 20, 1)] {
+        for i in 0..2 + rounds(more) {
             let mut case = case::<f32>(&mut random, 2, v);
             if i == 0 {
                 // A row of equals, and one that is nearly flat.

@@ -114,7 +114,7 @@ fn noise_of_the_other_kind() {
 
 #[test]
 fn attributes() {
-    for eps in [-1e-30, f64::NAN, f64::NEG_INFINITY] {
+    for eps in [-1e-30, f64::NAN, f64::NEG_INFINITY, f64::INFINITY, 3.5e38] {
         assert_eq!(query(|call| call.eps = eps), Err((161002, "eps")));
     }
 }
