@@ -1,39 +1,11 @@
-//! The int8 tile over a grid of sizes, beside the rate of its dot instruction alone.
+//! The int8 tile over a grid of sizes; `--bench roofline` has the rate of the dot instruction alone.
 //!
-//! `cargo bench --bench int8`. Ids: `quant_matmul/i8i8i32/{isa}/{MR}x{NR}x{KC}/{M}x{K}x{N}`; `dot/...` is the floor.
+//! `cargo bench --bench int8`. Ids: `quant_matmul/i8i8i32/{isa}/{MR}x{NR}x{KC}/{M}x{K}x{N}`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use std::hint::black_box;
-use tilekern::kernels::dispatch::{Isa, Kernel, Level};
+use tilekern::kernels::dispatch::{Isa, Level};
 use tilekern::kernels::pack::{Packed, pack_i8, packed_bytes};
-use tilekern::kernels::simd::Dot;
 use tilekern::kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, Sink, Tiled, row_words};
-
-/// Nothing but dot instructions: 24 chains in registers.
-struct Bare {
-    steps: usize,
-    x: [i8; 4],
-    w: [i8; 64],
-}
-
-const CHAINS: usize = 24;
-
-impl Kernel for Bare {
-    type Output = i32;
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> i32 {
-        let (x, w) = (s.splat_quad(&s.pack_quad(self.x)), s.weights(&self.w));
-        let mut acc = [s.splat_i32(0); CHAINS];
-        for _ in 0..self.steps {
-            for acc in &mut acc {
-                *acc = s.dot(*acc, x, w);
-            }
-        }
-        let mut lanes = [0; 16];
-        s.store_i32(acc.into_iter().fold(s.splat_i32(0), |a, b| s.add_i32(a, b)), &mut lanes);
-        lanes[0]
-    }
-}
 
 fn tiled<const MR: usize, const NV: usize, const KC: usize>(c: &mut Criterion, level: Level, shapes: &[[usize; 3]]) {
     let mut group = c.benchmark_group(format!("quant_matmul/i8i8i32/{}", level.isa().name()));
@@ -67,13 +39,6 @@ fn bench(c: &mut Criterion) {
     // The first two fit in a first cache, 16 and 32 KiB of weights: their difference is the inner loop alone, without what a call costs.
     let shapes = [[12, 256, 64], [12, 512, 64], [1, 64, 64], [1, 4096, 4096], [64, 4096, 4096]];
     for level in Isa::ALL.into_iter().filter_map(Level::new) {
-        let mut group = c.benchmark_group(format!("dot/i8i8i32/{}", level.isa().name()));
-        let steps = 1000;
-        group.throughput(Throughput::Elements((2 * steps * CHAINS * 64) as u64));
-        let bare = || Bare { steps: black_box(steps), x: black_box([1; 4]), w: black_box([1; 64]) };
-        assert_ne!(level.run(bare()), 0);
-        group.bench_function(format!("{CHAINS}"), |b| b.iter(|| level.run(bare())));
-        group.finish();
         match level.isa() {
             Isa::Avx512 | Isa::Avx512Vnni => {
                 tiled::<4, 4, 256>(c, level, &shapes);

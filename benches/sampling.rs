@@ -87,7 +87,7 @@ impl Bench<'_> {
         if kept == 0 {
             println!("{name}/{v}: {found} kept");
         }
-        self.rows(name, "block64", rows, |row| {
+        self.rows(name, "default", rows, |row| {
             black_box(run(row, None));
         });
     }

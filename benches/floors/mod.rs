@@ -24,7 +24,8 @@ macro_rules! bare_widened {
     };
 }
 
-/// Dot instructions on registers: 24 chains, or four tiles; a multiplication and an addition where there is no such instruction.
+/// Dot instructions on registers: 24 chains, or four tiles; a multiplication and an addition where there is no such instruction. For
+/// the portable token and NEON without it the compiler may multiply once for all chains: their rate is no floor.
 struct Bare {
     steps: usize,
 }

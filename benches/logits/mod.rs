@@ -1,26 +1,9 @@
 //! Rows of logits, and what reading one costs.
 
-use tilekern::kernels::dispatch::Kernel;
-use tilekern::kernels::element::Element;
-use tilekern::kernels::simd::Dot;
+#[path = "../largest/mod.rs"]
+mod largest;
 
-/// The largest of a row, by eight accumulators: what reading the row costs.
-pub struct Floor<'a, T>(pub &'a [T]);
-
-impl<T: Element> Kernel for Floor<'_, T> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> f32 {
-        let mut tops = [s.splat(f32::NEG_INFINITY); 8];
-        for chunk in self.0.as_chunks::<128>().0 {
-            for (top, v) in tops.iter_mut().zip(chunk.as_chunks::<16>().0) {
-                *top = s.max(T::load(s, v), *top);
-            }
-        }
-        tops.into_iter().map(|top| s.reduce_max(top)).fold(f32::NEG_INFINITY, f32::max)
-    }
-}
+pub use largest::Floor;
 
 /// SplitMix64, by Box and Muller's transformation.
 pub fn normal(state: &mut u64) -> f32 {

@@ -13,6 +13,8 @@ mod measure;
 mod ours;
 mod peers;
 mod plot;
+#[path = "../../largest/mod.rs"]
+mod largest;
 #[path = "../../ranks/mod.rs"]
 mod ranks;
 mod rows;

@@ -2,33 +2,12 @@
 
 use crate::contenders::Contender;
 use crate::fresh::fill;
+use crate::largest;
 use crate::ranks;
 use crate::rows::Random;
-use tilekern::kernels::dispatch::{Kernel, Level};
-use tilekern::kernels::simd::Dot;
+use tilekern::kernels::dispatch::Level;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
 use tilekern::{Dims, Element, Host, Run, Scratch, Tensor, TensorMut};
-
-/// The largest of a row, by eight accumulators: what reading it costs.
-struct Maximum<'a, T>(&'a [T]);
-
-impl<T: Element> Kernel for Maximum<'_, T> {
-    type Output = f32;
-    const DOT: bool = false;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> f32 {
-        let mut tops = [s.splat(f32::NEG_INFINITY); 8];
-        let (chunks, rest) = self.0.as_chunks::<128>();
-        for chunk in chunks {
-            for (top, v) in tops.iter_mut().zip(chunk.as_chunks::<16>().0) {
-                *top = s.max(T::load(s, v), *top);
-            }
-        }
-        let max = tops.into_iter().map(|top| s.reduce_max(top)).fold(f32::NEG_INFINITY, f32::max);
-        rest.iter().map(|x| x.as_()).fold(max, f32::max)
-    }
-}
 
 pub struct Floor<T> {
     level: Level,
@@ -48,7 +27,7 @@ impl<T: Element> Contender for Floor<T> {
 
     fn choose(&mut self) -> usize {
         // The bits of the maximum: the index is no part of the floor.
-        self.level.run(Maximum(&self.row)).to_bits() as usize
+        self.level.run(largest::Floor(&self.row)).to_bits() as usize
     }
 }
 
