@@ -1,6 +1,6 @@
 //! Work over the threads of whoever calls: a fixed number of tasks, each task its own rows.
 //!
-//! The cut into tasks depends on shapes alone, never on the number of threads, and no result depends on the cut.
+//! The cut into tasks depends on shapes and, where more tasks would cost, on the number of workers. No result depends on the cut.
 
 use crate::scratch::PerWorker;
 use crate::tensor::{Describe, RowMut, TensorMut};
