@@ -8,18 +8,18 @@ use std::io::Write;
 use std::process::Stdio;
 
 /// What the program prints for these arguments and this input, and whether it succeeds.
-fn sample(arguments: &[&str], input: &str) -> (bool, String) {
+fn sample(arguments: &[&str], input: impl AsRef<[u8]>) -> (bool, String) {
     let mut program = program::example("sample");
     let mut child = program.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A program that refuses its arguments does not read.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let _ = child.stdin.take().unwrap().write_all(input.as_ref());
     let output = child.wait_with_output().unwrap();
     let text = if output.status.success() { output.stdout } else { output.stderr };
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 /// How many tokens each row kept, and the tokens chosen.
-fn rows(arguments: &[&str], input: &str) -> Vec<(usize, Vec<usize>)> {
+fn rows(arguments: &[&str], input: impl AsRef<[u8]>) -> Vec<(usize, Vec<usize>)> {
     let (success, text) = sample(arguments, input);
     assert!(success, "{text}");
     let line = |line: &str| {
@@ -117,6 +117,9 @@ fn text() {
     for (text, why) in [("", "there are no logits"), ("1 two", "\"two\" is no number")] {
         assert_eq!(sample(&["-"], text), (false, format!("sample: standard input: {why}\n")));
     }
+    // A file of numpy's may come that way too.
+    assert_eq!(rows(&["-", "--count", "9"], include_bytes!("../assets/logits.npy")), rows(&["--count", "9"], ""));
+    assert_eq!(sample(&["-"], b"\x93NUMP"), (false, "sample: standard input: neither a .npy file nor text in UTF-8\n".into()));
 }
 
 /// A file of that version.

@@ -21,8 +21,8 @@ Chooses tokens from rows of logits.
 
 Usage: sample [options] [FILE]
 
-  FILE              a .npy file of float32 or float16, [V] or [rows,V], in C order; - reads text from standard input, one row a line,
-                    numbers apart by blanks or commas; without, three rows of 512 that the program carries
+  FILE              a .npy file of float32 or float16, [V] or [rows,V], in C order; - reads standard input: such a file, or text, one
+                    row a line, numbers apart by blanks or commas; without, three rows of 512 that the program carries
   --top-k N         draw among the N largest, at most 1024; 0 for all [0]
   --top-p X         draw among the most likely tokens that reach this probability; 1 for all [1]
   --min-p X         draw among the tokens with this fraction of the highest probability; 0 for all [0]
@@ -94,9 +94,10 @@ fn read(file: Option<OsString>) -> Result<Rows, String> {
     match file {
         None => npy::read(DEFAULT_ROWS),
         Some(file) if file == "-" => {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
-            npy::read_text(&text).map_err(|why| format!("standard input: {why}"))
+            let mut bytes = Vec::new();
+            io::stdin().read_to_end(&mut bytes).map_err(|error| format!("standard input: {error}"))?;
+            let rows = if bytes.starts_with(npy::MAGIC) { npy::read(&bytes) } else { npy::read_text(&bytes) };
+            rows.map_err(|why| format!("standard input: {why}"))
         }
         Some(file) => {
             let name = file.display();

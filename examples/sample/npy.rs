@@ -2,6 +2,9 @@
 
 use tilekern::f16;
 
+/// What such a file begins with.
+pub const MAGIC: &[u8] = b"\x93NUMPY";
+
 /// Rows of logits, all of one length.
 pub struct Rows {
     pub count: usize,
@@ -41,7 +44,7 @@ fn shape(text: &str) -> Result<(usize, usize), String> {
 /// The rows of a `.npy` file.
 pub fn read(bytes: &[u8]) -> Result<Rows, String> {
     let short = || "the file ends too early".to_string();
-    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or("this is no .npy file")?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file")?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
     let (length, rest) = match version[0] {
         1 => rest.split_first_chunk::<2>().map(|(length, rest)| (u16::from_le_bytes(*length).into(), rest)),
@@ -70,7 +73,8 @@ pub fn read(bytes: &[u8]) -> Result<Rows, String> {
 }
 
 /// The rows of a text: one a line, numbers apart by blanks or commas. Lines without numbers do not count.
-pub fn read_text(text: &str) -> Result<Rows, String> {
+pub fn read_text(text: &[u8]) -> Result<Rows, String> {
+    let text = str::from_utf8(text).map_err(|_| "neither a .npy file nor text in UTF-8")?;
     let (mut count, mut columns, mut logits) = (0, 0, Vec::new());
     for line in text.lines() {
         let before = logits.len();
