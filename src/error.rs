@@ -137,7 +137,7 @@ impl fmt::Display for Value {
             }
             Value::Shape { rank, sizes } => {
                 f.write_str("[")?;
-                for (i, n) in sizes[..usize::from(*rank)].iter().enumerate() {
+                for (i, n) in sizes.iter().take(usize::from(*rank)).enumerate() {
                     write!(f, "{}{n}", if i == 0 { "" } else { "," })?;
                 }
                 f.write_str("]")

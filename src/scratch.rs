@@ -214,7 +214,8 @@ pub struct Scratch(aligned_vec::AVec<u8, aligned_vec::ConstAlign<ALIGN>>);
 
 #[cfg(feature = "alloc")]
 impl Scratch {
-    /// Memory of that size, aligned to 64 bytes.
+    /// Memory of that size, aligned to 64 bytes. Where there is none the program is aborted, as by a `Vec`; whoever wants to survive
+    /// brings memory of their own.
     pub fn new(layout: Layout) -> Scratch {
         Scratch(aligned_vec::avec![[ALIGN] | 0u8; layout.size()])
     }

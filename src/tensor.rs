@@ -153,7 +153,8 @@ impl<'a, T> TensorMut<'a, T> {
         Self::with(Dims::contiguous(&shape)?, data)
     }
 
-    /// Strided over `data`. Elements must not overlap; an operation refuses a tensor whose do.
+    /// Strided over `data`. Elements must not overlap; an operation refuses a tensor whose do, or of which that is not seen by sorting
+    /// strides: each must exceed what the smaller ones span.
     #[inline]
     pub fn strided<const R: usize>(shape: [usize; R], strides: [usize; R], data: &'a mut [T]) -> Result<Self, Error> {
         Self::with(Dims::strided(&shape, &strides)?, data)

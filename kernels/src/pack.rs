@@ -237,6 +237,9 @@ pub const fn panel_vectors(k: usize) -> usize {
 
 /// Packs `n` neighbouring columns: `panels` holds [`panel_vectors`] for each 16 of them, `sums` one.
 pub fn pack_columns(panels: &mut [[i8; 64]], sums: &mut [[i8; 64]], k: usize, n: usize, weight: impl Fn(usize, usize) -> i8) {
+    if k == 0 {
+        return sums.fill([0; 64]);
+    }
     for (p, (panel, sums)) in panels.chunks_exact_mut(panel_vectors(k)).zip(sums).enumerate() {
         let mut total = [0i32; 16];
         for (q, vector) in panel.iter_mut().enumerate() {

@@ -153,6 +153,15 @@ fn floats_are_quantised_by_column() {
 }
 
 #[test]
+fn columns_of_nothing_are_packed() {
+    let (mut packed, mut scales) = (vec![7; packed_bytes(1, 0, 19).unwrap()], vec![7.0; 19]);
+    pack_i8(&mut packed, 0, 19, |_, _| unreachable!());
+    assert!(packed[HEADER..].iter().all(|&byte| byte == 0));
+    pack_floats(&mut packed, 0, 19, |_, _| unreachable!(), &mut scales);
+    assert!(packed[HEADER..].iter().all(|&byte| byte == 0) && scales.iter().all(|&scale| scale == 0.0));
+}
+
+#[test]
 fn rows_are_packed_as_columns_are() {
     let mut random = Random(45);
     for (k, n, pitch) in [(1, 1usize, 1), (3, 5, 9), (4, 16, 16), (64, 64, 64), (67, 33, 40), (130, 100, 100), (256, 128, 131)] {

@@ -79,8 +79,12 @@ impl<P: ParallelFor> Host<P> {
         Host { level: Level::detect(), pool }
     }
 
-    /// A given instruction set and pool. An instruction set that the processor lacks is an error (-2), never silently another.
+    /// A given instruction set and pool. An instruction set that the processor lacks is an error (-2), never silently another; so is a
+    /// pool without a worker (161002).
     pub fn with(isa: Isa, pool: P) -> Result<Host<P>, Error> {
+        if pool.workers() == 0 {
+            return Err(Error::invalid("pool", "at least one worker", 0usize));
+        }
         let level = Level::new(isa);
         let lacks = || Error::new(Status::Unsupported, "isa", "one that this processor has", isa.name());
         Ok(Host { level: level.ok_or_else(lacks)?, pool })

@@ -16,7 +16,8 @@ use tilekern_kernels::{reference, rows};
 /// The largest k that the operation takes; beyond it the row is cut before.
 const OPERATION_K: i64 = 1024;
 
-/// How a row chooses. The default draws from all tokens as the model weighs them, with seed 0.
+/// How a row chooses. The default draws from all tokens as the model weighs them, with seed 0. A draw counts places in the list of what
+/// is kept, which is sorted where `top_k`, up to 1024, or `top_p` is on: to switch a stage on changes what a seed draws, even where all stay.
 ///
 /// ```
 /// use tilekern::llama::RowSampling;

@@ -43,6 +43,26 @@ fn number(block: &mut Block<'_, i32>) {
     }
 }
 
+/// A pool of no threads.
+#[derive(Debug)]
+struct Nobody;
+
+// SAFETY: it runs nothing, and `Host` does not take it.
+unsafe impl ParallelFor for Nobody {
+    fn workers(&self) -> usize {
+        0
+    }
+    fn run(&self, _: usize, _: &(dyn Fn(usize, usize) + Sync)) {}
+}
+
+#[test]
+fn a_pool_without_a_worker_is_refused() {
+    let error = crate::Host::with(crate::Isa::Portable, Nobody).unwrap_err();
+    assert_eq!((error.argument(), error.status()), ("pool", crate::Status::Invalid));
+    // What an error shows of a shape ends with the shape, whatever its rank says.
+    assert_eq!(std::format!("{}", crate::Value::Shape { rank: 9, sizes: [1; 5] }), "[1,1,1,1,1]");
+}
+
 #[test]
 fn every_row_and_worker_has_its_own_part() {
     let (mut out, mut sums, mut count, mut each) = ([-1; 7 * 4], [0; 7], [0_u64; 2], [0_i32; 7]);
