@@ -70,11 +70,9 @@ pub(crate) fn describe(weight: &mut Operand, entry: Entry, experts: bool) -> Res
     let (storage, whole) = (&weight.spec.storage, &weight.spec.dims);
     // A carrier's storage counts eight to an element, if it was not relabelled.
     let fits = |held: Option<i64>, whole: Option<i64>| held == whole || four && held.and_then(|n| n.checked_mul(8)) == whole;
+    let last = whole.len() - 1;
     let same = match storage.len() == whole.len() {
-        true => {
-            let ([outer @ .., last], [blocks @ .., width]) = (&storage[..], &whole[..]) else { return Ok(()) };
-            outer == blocks && fits(Some(*last), Some(*width))
-        }
+        true => storage[..last] == whole[..last] && fits(Some(storage[last]), Some(whole[last])),
         false => fits(product(storage), product(whole)),
     };
     if !same {
