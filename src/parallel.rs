@@ -16,9 +16,9 @@ mod tests;
 /// # Safety
 ///
 /// `run` calls `task(index, worker)` once for each `index < tasks`, with `worker < self.workers()`, never two at the same time with
-/// one `worker`, and returns, or unwinds, after the last has returned. `workers` is at least 1, and the same every time. What a task wrote, later tasks of the same worker and the
-/// caller of `run` see. Tasks do not call `run` themselves: where threads take up other tasks while they wait, as rayon's do, two
-/// would run with one worker.
+/// one `worker`, and returns, or unwinds, after the last has returned. `workers` is at least 1, and the same every time. What a task
+/// wrote, later tasks of the same worker and the caller of `run` see. Tasks do not call `run` themselves: where threads take up other
+/// tasks while they wait, as rayon's do, two would run with one worker.
 ///
 /// ```
 /// use tilekern::{ParallelFor, Serial};

@@ -123,11 +123,10 @@ impl<'a, B: Backend> PackWeight<'a, B> {
         check::attribute("packed", self.packed.dims().is_contiguous(), "contiguous bytes", "strides")?;
         match &self.weight_scale {
             Some(scale) if self.weight.is_float() => {
-                match d.experts {
-                    // One matrix: a row of scales with a dimension of experts or without.
-                    None | Some(1) if scale.dims().rank() == 1 => check::shape("weight_scale", scale, &[d.n])?,
-                    experts => check::shape("weight_scale", scale, &[experts.unwrap_or(1), d.n])?,
-                }
+                // One matrix: a row of scales with a dimension of experts or without.
+                let experts = d.experts.unwrap_or(1);
+                let row = usize::from(experts == 1 && scale.dims().rank() == 1);
+                check::shape("weight_scale", scale, &[experts, d.n][row..])?;
                 check::memory(
                     data,
                     &[("packed", self.packed.location()), ("weight_scale", scale.location())],

@@ -149,13 +149,13 @@ impl<T: Element> Case<T> {
         run(host, first)?;
 
         let mut by_head = [self.heads, self.kv_heads, self.kv_heads].map(|heads| (heads, vec![0.0f32; ROWS * heads * WIDTH]));
-        for ((heads, to), matrix) in by_head.iter_mut().zip([q, k, v]) {
+        for ((heads, to), (matrix, turns)) in by_head.iter_mut().zip([(q, true), (k, true), (v, false)]) {
             let sums = matrix.product(host, &x8)?;
             let sums = Tensor::new([BATCH, TOKENS, *heads * WIDTH], &sums)?;
             let (scale, to) = (Tensor::new([BATCH, TOKENS], &scale)?, TensorMut::new([BATCH, *heads, TOKENS, WIDTH], to)?);
-            match core::ptr::eq(matrix, v) {
-                true => run(host, DequantTranspose::new(sums, scale, matrix.scale()?, to))?,
-                false => run(host, DequantRopeTranspose::new(sums, scale, matrix.scale()?, freqs, start, to))?,
+            match turns {
+                true => run(host, DequantRopeTranspose::new(sums, scale, matrix.scale()?, freqs, start, to))?,
+                false => run(host, DequantTranspose::new(sums, scale, matrix.scale()?, to))?,
             }
         }
         let [query, key, value] = &by_head;

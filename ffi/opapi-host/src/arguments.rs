@@ -132,9 +132,7 @@ impl Arguments {
             if operand.spec.data == 0 {
                 return Err(Failure::null(&format!("{}: the address of its data", operand.name())));
             }
-            if let Some(reach) = operand.reach()? {
-                memory::check(&reach).map_err(Failure::invalid)?;
-            }
+            memory::check(&operand.reach(&span)).map_err(Failure::invalid)?;
             spans.push(span);
         }
         Ok(spans)

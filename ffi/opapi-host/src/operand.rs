@@ -54,7 +54,7 @@ impl Operand {
 
     /// Looks for its address in memory of the device.
     pub fn locate(&mut self) -> Result<(), Failure> {
-        self.located = self.reach()?.is_none_or(|span| memory::is_inside(&span));
+        self.located = self.span()?.is_none_or(|span| memory::is_inside(&self.reach(&span)));
         Ok(())
     }
 
@@ -121,8 +121,8 @@ impl Operand {
     }
 
     /// What has to lie in one buffer: from the address of its data, whatever the offset, to the end of what it uses.
-    pub fn reach(&self) -> Result<Option<Span>, Failure> {
-        Ok(self.span()?.map(|span| Span { bytes: self.spec.data..span.bytes.end, ..span }))
+    pub fn reach(&self, span: &Span) -> Span {
+        Span { bytes: self.spec.data..span.bytes.end, ..*span }
     }
 
     /// Whether two of its elements may be one: sorted by stride, each stride must exceed what the smaller ones span.

@@ -59,10 +59,11 @@ int main(void) {
     pthread_t thread;
     pthread_attr_t attributes;
     void *result = NULL;
-    char *stack = mmap(NULL, GUARD + STACK + OWN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(stack != MAP_FAILED && mprotect(stack, GUARD, PROT_NONE) == 0);
+    char *stack;
     context.isa = isa;
     if (tk_isa_name(&context) == NULL) continue;
+    stack = mmap(NULL, GUARD + STACK + OWN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(stack != MAP_FAILED && mprotect(stack, GUARD, PROT_NONE) == 0);
     CHECK(pthread_attr_init(&attributes) == 0 && pthread_attr_setstack(&attributes, stack + GUARD, STACK + OWN) == 0);
     CHECK(pthread_create(&thread, &attributes, calls, &context) == 0 && pthread_join(thread, &result) == 0);
     CHECK(result == &context && pthread_attr_destroy(&attributes) == 0);

@@ -42,7 +42,7 @@ impl Grouped {
     pub fn new(a: &mut Arguments, entry: Entry, version: Version, group_list_type: i64) -> Result<Grouped, Failure> {
         a.get("weight")?.dtype(&[ACL_INT8, ACL_INT4, ACL_INT32])?;
         let kind = kind(a.get("weight")?, entry);
-        let v2 = version != Version::One;
+        let (v2, groups) = (version != Version::One, usize::from(version == Version::Two { groups: true }));
         let assist = if v2 { "weight_assist_matrix" } else { "bias" };
         if kind.four {
             a.get(assist)?;
@@ -61,20 +61,17 @@ impl Grouped {
             describe(weight, entry, all)
         })?;
         if members == 1 && !all {
-            let scales = if version == (Version::Two { groups: true }) { 2 } else { 1 };
-            for (name, most) in [("weight", usize::MAX), ("weight_scale", scales), (assist, 1)] {
+            for (name, most) in [("weight", usize::MAX), ("weight_scale", 1 + groups), (assist, 1)] {
                 a.relabel(name, |member| only_expert(member, most))?;
             }
         }
         let (x, list) = (a.get("x")?, a.get("group_list")?);
         list.rank(1)?;
         let scale = a.get("weight_scale")?;
-        if let (true, Version::Two { groups }) = (kind.four, version) {
-            // Of a list of several the members have no dimension of experts.
-            let rank = 2 + usize::from(groups) - usize::from(members > 1);
-            if scale.spec.dims.len() != rank {
-                return Err(scale.wrong(&format!("a rank of {rank}, as dequantMode has it"), &scale.spec.dims));
-            }
+        // Of a list of several the members have no dimension of experts.
+        let rank = 2 + groups - usize::from(members > 1);
+        if v2 && kind.four && scale.spec.dims.len() != rank {
+            return Err(scale.wrong(&format!("a rank of {rank}, as dequantMode has it"), &scale.spec.dims));
         }
         let n = *scale.spec.dims.last().ok_or_else(|| scale.wrong("a rank of 2", 0))?;
         if n > MAX_N {
