@@ -83,7 +83,8 @@ trait Rows {
     fn set_row(&mut self, row: usize, sampling: &RowSampling) -> Result<(), Error>;
     fn replace_row(&mut self, host: &Host<Pool>, row: usize, tokens: Tensor<'_, i32>) -> Result<(), Error>;
     fn prompt(&mut self, host: &Host<Pool>, tokens: Tensor<'_, i32>, lengths: Tensor<'_, i32>) -> Result<(), Error>;
-    fn step(&mut self, host: &Host<Pool>, ids: TensorMut<'_, i32>) -> Result<(), Error>;
+    fn step(&mut self, host: &Host<Pool>, ids: TensorMut<'_, i32>, edit: &mut dyn FnMut(usize, &mut [f32])) -> Result<(), Error>;
+    fn logits(&self, row: usize) -> Result<&[f32], Error>;
     fn finished(&self) -> bool;
     fn output(&self, ids: TensorMut<'_, i32>, lengths: TensorMut<'_, i32>) -> Result<(), Error>;
 }
@@ -104,8 +105,11 @@ impl<T: Element, K: Element> Rows for Decoding<'static, T, K> {
     fn prompt(&mut self, host: &Host<Pool>, tokens: Tensor<'_, i32>, lengths: Tensor<'_, i32>) -> Result<(), Error> {
         Decoding::prompt(self, host, tokens, lengths)
     }
-    fn step(&mut self, host: &Host<Pool>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
-        Decoding::step(self, host, ids)
+    fn step(&mut self, host: &Host<Pool>, ids: TensorMut<'_, i32>, edit: &mut dyn FnMut(usize, &mut [f32])) -> Result<(), Error> {
+        Decoding::step_with(self, host, ids, edit)
+    }
+    fn logits(&self, row: usize) -> Result<&[f32], Error> {
+        Decoding::logits(self, row)
     }
     fn finished(&self) -> bool {
         Decoding::finished(self)
@@ -294,9 +298,54 @@ pub unsafe extern "C" fn tk_decoding_prompt(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_decoding_step(context: *mut tk_context, decoding: *mut tk_decoding, ids: *const tk_tensor) -> i32 {
     // SAFETY: as promised by the caller.
-    let body = |host| unsafe { rows_mut(decoding)?.step(&host, tensor::write("ids", ids.as_ref())?) };
+    let body = |host| unsafe { rows_mut(decoding)?.step(&host, tensor::write("ids", ids.as_ref())?, &mut |_, _| ()) };
     // SAFETY: as promised by the caller.
     unsafe { enter(context, body) }
+}
+
+/// A logits processor: a grammar, penalties, biases. `logits` are the `count` logits of `row` as the model gave them, and the row
+/// chooses from what is left there; -INFINITY and NaN bar a token. It returns, and calls nothing with this decoding.
+pub type tk_edit_logits = unsafe extern "C" fn(user: *mut c_void, row: i64, logits: *mut f32, count: usize);
+
+/// tk_decoding_step that lets `edit` change the logits of each row that has not ended, in the order of rows, in the calling thread. A row
+/// of which nothing is left takes token 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tk_decoding_step_with(
+    context: *mut tk_context,
+    decoding: *mut tk_decoding,
+    ids: *const tk_tensor,
+    edit: Option<tk_edit_logits>,
+    user: *mut c_void,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    let body = |host| unsafe {
+        let edit = edit.ok_or_else(|| Error::new(Status::Null, "edit", "a function", "null"))?;
+        let ids = tensor::write("ids", ids.as_ref())?;
+        rows_mut(decoding)?.step(&host, ids, &mut |row, logits| edit(user, row as i64, logits.as_mut_ptr(), logits.len()))
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { enter(context, body) }
+}
+
+/// The logits that a row's last token was chosen from: of a greedy row as the model, or who edited them, gave them, of another divided by
+/// the temperature, and -INFINITY where a `top_k` above 1024 cut. They stay until the next step or a new prompt; a row that took no part
+/// in the last step has none: 161002.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tk_decoding_logits(
+    decoding: *const tk_decoding,
+    row: i64,
+    logits: *mut *const f32,
+    count: *mut usize,
+) -> i32 {
+    // SAFETY: as promised by the caller.
+    let body = |_| unsafe {
+        let found = rows(decoding)?.logits(row_number(row)?)?;
+        let (logits, count) = (answer("logits", logits)?, answer("count", count)?);
+        (*logits, *count) = (found.as_ptr(), found.len());
+        Ok(())
+    };
+    // SAFETY: no context.
+    unsafe { enter(null_mut(), body) }
 }
 
 /// 1 when no row has a token to come, since it has ended or has no prompt, else 0; 161001 for NULL.

@@ -159,6 +159,23 @@ pub(crate) unsafe fn loaded<'a>(model: *const tk_model) -> Result<&'a tk_model, 
     unsafe { model.as_ref() }.ok_or_else(|| Error::new(Status::Null, "model", "a model", "null"))
 }
 
+/// How many tokens the model knows, and the longest sequence, in tokens. Either place may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tk_model_sizes(model: *const tk_model, vocab: *mut i64, context: *mut i64) -> i32 {
+    // SAFETY: as promised by the caller.
+    let body = |_| unsafe {
+        let shape = with_model!(loaded(model)?, model => model.shape());
+        for (place, size) in [(vocab, shape.vocab), (context, shape.context)] {
+            if let Some(place) = place.as_mut() {
+                *place = size as i64;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: no context.
+    unsafe { enter(null_mut(), body) }
+}
+
 /// The bytes of token `id` after token `previous`: the model's own, without a NUL. A character may be several tokens.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tk_model_token_text(

@@ -290,13 +290,40 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     /// Gives every row its next token, `[B]`; rows that have ended give `end_id`. Where a model's numbers overflow on the way, so
     /// that no score is a number, the token is 0: [`Decoding::logits`] tells.
     pub fn step<P: ParallelFor>(&mut self, host: &Host<P>, ids: TensorMut<'_, i32>) -> Result<(), Error> {
+        self.step_with(host, ids, |_, _| ())
+    }
+
+    /// A step with logits processors: a grammar, penalties, biases. `edit` gets each row that has not ended and its logits as the model
+    /// gave them, `[V]`, in the order of rows; the row chooses from what it leaves there, by its [`RowSampling`]. -inf and NaN bar a
+    /// token; a row of nothing else takes token 0.
+    ///
+    /// ```
+    /// use tilekern::llama::Decoding;
+    /// use tilekern::{Error, Host, TensorMut};
+    ///
+    /// /// A step in which no row may end before it has `least` tokens.
+    /// fn step(decoding: &mut Decoding, host: &Host, ids: &mut [i32], done: &[usize], least: usize) -> Result<(), Error> {
+    ///     const END: usize = 2;
+    ///     decoding.step_with(host, TensorMut::new([ids.len()], ids)?, |row, logits| {
+    ///         if done[row] < least {
+    ///             logits[END] = f32::NEG_INFINITY;
+    ///         }
+    ///     })
+    /// }
+    /// ```
+    pub fn step_with<P: ParallelFor>(
+        &mut self,
+        host: &Host<P>,
+        ids: TensorMut<'_, i32>,
+        edit: impl FnMut(usize, &mut [f32]),
+    ) -> Result<(), Error> {
         check::shape("ids", &ids, &[self.sizes.batch])?;
         check::memory(true, &[("ids", ids.location())], &[])?;
         self.check_host(host)?;
         let (mut ids, end_id) = (ids, self.end_id);
         let mut ids = ids.row_mut(0);
         (0..self.sizes.batch).for_each(|row| ids.set(row, end_id));
-        self.advance(host, |row, id| ids.set(row, id))
+        self.advance(host, edit, |row, id| ids.set(row, id))
     }
 
     /// Steps until every row has ended or `token` breaks. It gets every new token with its row, the end token too; also those that the
@@ -308,17 +335,23 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     ) -> Result<(), Error> {
         let mut flow = ControlFlow::Continue(());
         while flow.is_continue() && !self.finished() {
-            self.advance(host, |row, id| {
+            let token = |row, id| {
                 if token(row, id).is_break() {
                     flow = ControlFlow::Break(());
                 }
-            })?;
+            };
+            self.advance(host, |_, _| (), token)?;
         }
         Ok(())
     }
 
-    /// One step; `token` gets the new tokens of the rows that had not ended.
-    fn advance<P: ParallelFor>(&mut self, host: &Host<P>, mut token: impl FnMut(usize, i32)) -> Result<(), Error> {
+    /// One step; `edit` gets the logits of the rows that had not ended, and `token` their new tokens.
+    fn advance<P: ParallelFor>(
+        &mut self,
+        host: &Host<P>,
+        mut edit: impl FnMut(usize, &mut [f32]),
+        mut token: impl FnMut(usize, i32),
+    ) -> Result<(), Error> {
         self.check_host(host)?;
         self.stepped.fill(0);
         if self.finished() {
@@ -330,6 +363,9 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         }
         self.layers(host, 0, s.batch, 1)?;
         self.head(host)?;
+        for row in (0..s.batch).filter(|&row| self.active[row] != 0) {
+            edit(row, &mut self.logits[row * s.vocab..][..s.vocab]);
+        }
         self.sampling.choose(host, self.logits, self.count, self.active, self.scratch)?;
         self.stepped.copy_from_slice(self.active);
         for row in 0..s.batch {
@@ -361,7 +397,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         (self.pending[row], self.position[row], self.active[row]) = (0, 0, 0);
     }
 
-    /// The logits that a row's last token was chosen from: of a greedy row as the model gave them, of another as it drew from them,
+    /// The logits that a row's last token was chosen from: of a greedy row as the model, or who edited them, gave them, of another as it drew from them,
     /// that is divided by the temperature, and -inf where a `top_k` above 1024 cut. They stay until the next step or a new prompt; a row
     /// that took no part in the last step, since it has ended or has no prompt, has none: [`Status::Invalid`].
     pub fn logits(&self, row: usize) -> Result<&[f32], Error> {

@@ -153,6 +153,57 @@ fn activations_and_caches_of_half_precision_run() {
 }
 
 #[test]
+fn rows_choose_from_edited_logits() {
+    let rows = [(vec![1, 9, 4], GREEDY), (vec![7], RowSampling { temperature: 1.3, top_k: 40, top_p: 0.9, seed: 5, ..GREEDY })];
+    let file = Weights::tiny(25, true).version_0();
+    with_model::<f32, _>(&file, HeadKind::Int8, |model| {
+        let host = Host::new();
+        let plain = decode::<_, _, f32>(&host, model, CONFIG, &rows);
+        let config = DecodingConfig { batch: 2, ..CONFIG };
+        let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, model).unwrap());
+        let mut decoding = Decoding::<f32>::new(&host, &config, model, &mut memory).unwrap();
+        rows.iter().enumerate().for_each(|(row, (_, sampling))| decoding.set_row(row, sampling).unwrap());
+        prompt(&host, &mut decoding, &rows.clone().map(|row| row.0)).unwrap();
+        let mut ids = [-7; 2];
+        // What is not edited is chosen as without.
+        let mut seen = Vec::new();
+        let to = TensorMut::new([2], &mut ids).unwrap();
+        decoding.step_with(&host, to, |row, logits| seen.push((row, logits.len()))).unwrap();
+        assert_eq!((seen, ids), (vec![(0, 300), (1, 300)], [plain[0][0], plain[1][0]]));
+        // Row 0 may not take its best; row 1 has two tokens left.
+        let mut best = 0;
+        let to = TensorMut::new([2], &mut ids).unwrap();
+        let edit = |row: usize, logits: &mut [f32]| {
+            let barred: &dyn Fn(usize) -> bool = match row {
+                0 => {
+                    let largest = |best, i| if logits[i] > logits[best] { i } else { best };
+                    let first = (1..300).fold(0, largest);
+                    assert_eq!(first as i32, plain[0][1]);
+                    best = (0..300).filter(|&i| i != first).reduce(largest).unwrap();
+                    &move |i| i == first
+                }
+                _ => &|i| i != 17 && i != 203,
+            };
+            (0..300).filter(|&i| barred(i)).for_each(|i| logits[i] = f32::NEG_INFINITY);
+        };
+        decoding.step_with(&host, to, edit).unwrap();
+        assert_eq!(ids[0], best as i32);
+        assert!([17, 203].contains(&ids[1]), "{}", ids[1]);
+        assert_eq!(decoding.logits(0).unwrap()[plain[0][1] as usize], f32::NEG_INFINITY);
+        assert_eq!(decoding.logits(1).unwrap().iter().filter(|x| **x > f32::NEG_INFINITY).count(), 2);
+        // A row that has ended is nobody's to edit, and one of which nothing is left takes token 0.
+        decoding.stop_row(1).unwrap();
+        let to = TensorMut::new([2], &mut ids).unwrap();
+        let edit = |row: usize, logits: &mut [f32]| {
+            assert_eq!(row, 0);
+            logits.fill(f32::NEG_INFINITY);
+        };
+        decoding.step_with(&host, to, edit).unwrap();
+        assert_eq!(ids, [0, -1]);
+    });
+}
+
+#[test]
 fn mistakes_are_refused_and_change_nothing() {
     let file = Weights::tiny(22, true).version_0();
     with_model::<f32, _>(&file, HeadKind::Int8, |model| {

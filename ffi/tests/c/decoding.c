@@ -1,5 +1,6 @@
 /* A model and its decoding loop, in the memory of this program: decoding FILE. */
 #include "check.h"
+#include <math.h>
 
 static char *aligned(size_t bytes) {
   char *memory = malloc(bytes + 64);
@@ -98,6 +99,14 @@ static void in_turn(void *user, size_t tasks, void (*task)(void *arg, size_t ind
   for (i = 0; i < tasks; i++) task(arg, i, i % THREADS);
 }
 
+/* Leaves each row the token that `user` has for it. */
+static void leave_one(void *user, int64_t row, float *logits, size_t count) {
+  size_t i, left = (size_t)((const int32_t *)user)[row];
+  CHECK(row < BATCH && left < count);
+  for (i = 0; i < count; i++)
+    if (i != left) logits[i] = -INFINITY;
+}
+
 static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32_t *generated, int32_t *lengths) {
   static const int64_t rows[] = {BATCH}, prompt_shape[] = {BATCH, PROMPT}, output_shape[] = {BATCH, NEW};
   tk_context context = TK_CONTEXT_INIT, pool;
@@ -183,6 +192,29 @@ static void generate(const tk_model *model, int32_t kv_dtype, int32_t isa, int32
       CHECK(ids[0] == generated[i] && ids[1] == -1);
     }
     CHECK_STATUS(tk_decoding_replace_row(&context, decoding, BATCH, &again), 161002);
+
+    /* Logits that the caller edits. */
+    {
+      int32_t only[BATCH] = {77, 0};
+      const float *logits;
+      int64_t vocab, longest;
+      CHECK_STATUS(tk_decoding_replace_row(&context, decoding, 0, &again), 0);
+      CHECK_STATUS(tk_decoding_step_with(&context, decoding, &ids_tensor, NULL, only), 161001);
+      CHECK_STATUS(tk_decoding_step_with(&context, NULL, &ids_tensor, leave_one, only), 161001);
+      CHECK_STATUS(tk_decoding_step_with(&context, decoding, NULL, leave_one, only), 161001);
+      CHECK_STATUS(tk_decoding_step_with(&context, decoding, &ids_tensor, leave_one, only), 0);
+      CHECK(ids[0] == 77 && ids[1] == -1);
+      CHECK_STATUS(tk_model_sizes(model, &vocab, &longest), 0);
+      CHECK_STATUS(tk_decoding_logits(decoding, 0, &logits, &count), 0);
+      CHECK(count == (size_t)vocab && longest >= PROMPT + NEW);
+      for (i = 0; i < count; i++) CHECK((logits[i] > -INFINITY) == (i == 77));
+      CHECK_STATUS(tk_decoding_logits(decoding, 1, &logits, &count), 161002);
+      CHECK_STATUS(tk_decoding_logits(decoding, BATCH, &logits, &count), 161002);
+      CHECK_STATUS(tk_decoding_logits(decoding, 0, NULL, &count), 161001);
+      CHECK_STATUS(tk_decoding_logits(NULL, 0, &logits, &count), 161001);
+      CHECK_STATUS(tk_model_sizes(model, NULL, NULL), 0);
+      CHECK_STATUS(tk_model_sizes(NULL, &vocab, &longest), 161001);
+    }
 
     /* A row that is stopped: the end for it, and here for all. */
     CHECK_STATUS(tk_decoding_replace_row(&context, decoding, 0, &again), 0);
