@@ -192,7 +192,9 @@ impl<'d> Sampling<'d> {
             let chosen = TensorMut::new([batch, 1], self.chosen)?;
             parallel::rows(host.pool(), batch, grain, chosen, |row, mut chosen| {
                 let probabilities = &probabilities[row * vocab..][..vocab];
-                if let Some(place) = draw(probabilities, seed[row], counts[row]).filter(|_| draws(row)) {
+                if draws(row)
+                    && let Some(place) = draw(probabilities, seed[row], counts[row])
+                {
                     chosen.set(0, list[row * vocab + place]);
                 }
             });
