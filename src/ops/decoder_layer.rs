@@ -103,7 +103,8 @@ impl LayerSizes {
 ///
 /// * Shapes: `input` and `output` `[B,S,H]`, `start_pos` `[B]` or `[B,1]`, `freqs` `[T',D]` (see `RopeTable`), `mask` `[S,T]`,
 ///   caches `[B,kv_heads,T,D]`; the weights as [`LayerWeights`] says, each as in [`QuantMatmul`](super::QuantMatmul). B = 0 writes
-///   nothing; another dimension of 0 is refused. Any number of heads that is a multiple of `kv_heads`, any even D, any H and F.
+///   nothing, nor looks at what the weights hold; another dimension of 0 is refused. Any number of heads that is a multiple of
+///   `kv_heads`, any even D, any H and F.
 /// * Dtypes: `input`, `output` and norms f32, f16 or bf16, one for all; the caches f32, f16 or bf16; scales, `freqs`, `mask` f32.
 /// * Workspace: the intermediate results of `B * S` rows, and the largest workspace of the operations above.
 /// * A NaN or an infinity in the residual stream quantises its row to zeros, as [`RmsNormQuant`](super::RmsNormQuant) says, and

@@ -379,3 +379,19 @@ fn bad_calls_are_refused() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn no_rows_do_not_look_at_the_weights() -> Result<(), Error> {
+    let (layer, rubbish) = (Layer::new(), vec![0x5A; packed_bytes(1, HIDDEN, QUERY).unwrap()]);
+    let cache = [0, KV, POSITIONS, WIDTH];
+    let call = DecoderLayer::<_, f32, f32>::new(
+        Tensor::new([0, 2, HIDDEN], &[])?,
+        Tensor::new([0], &[])?,
+        Tensor::new([POSITIONS, WIDTH], &layer.freqs)?,
+        LayerWeights { wq: Tensor::new([rubbish.len()], &rubbish)?, ..layer.weights()? },
+        [HEADS as i64, KV as i64],
+        [TensorMut::new(cache, &mut [])?, TensorMut::new(cache, &mut [])?],
+        TensorMut::new([0, 2, HIDDEN], &mut [])?,
+    );
+    run(&Host::new(), call)
+}
