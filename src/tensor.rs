@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use core::marker::PhantomData;
+use core::ops::Range;
 
 mod describe;
 mod dims;
@@ -103,7 +104,8 @@ impl<'a, T> Tensor<'a, T> {
     ///
     /// # Safety
     ///
-    /// * `data` is null, or the `dims.extent()` elements behind it can be read during `'a` and are not written meanwhile.
+    /// * `data` is null, or `dims.extent()` elements of one allocation lie behind it. Those that `dims` addresses can be read during
+    ///   `'a` and are not written meanwhile; those in gaps between them are written by outputs of the same call at most.
     /// * A misaligned `data` is allowed: validation refuses it before it is read.
     pub unsafe fn from_raw(dims: Dims, data: *const T) -> Self {
         Tensor { data, dims, memory: PhantomData }
@@ -120,12 +122,16 @@ impl<'a, T> Tensor<'a, T> {
 }
 
 impl<'a, T> Tensor<'a, T> {
-    /// The memory of a tensor whose last dimension is contiguous, from its first element to its last.
+    /// The memory of a tensor whose last dimension is contiguous, from its first element to its last; none where an output of the call,
+    /// of which these are the bytes, may lie in gaps of it.
     #[inline]
-    pub(crate) fn memory(&self) -> Option<&'a [T]> {
-        let (len, stride) = self.dims.last();
-        // SAFETY: the elements of the extent can be read; validation refuses a null pointer with elements.
-        (stride == 1 || len <= 1).then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent()) })
+    pub(crate) fn memory_beside(&self, outputs: &[Range<usize>]) -> Option<&'a [T]> {
+        let ((len, stride), own) = (self.dims.last(), self.bytes());
+        let apart = outputs.iter().all(|output| output.end <= own.start || own.end <= output.start);
+        // SAFETY: the extent can be read, and nobody writes there: validation refuses an output that meets an element, and here none
+        // meets a gap. It refuses a null pointer with elements too.
+        ((stride == 1 || len <= 1) && (apart || self.dims.is_contiguous()))
+            .then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent()) })
     }
 }
 
@@ -176,7 +182,8 @@ impl<'a, T> TensorMut<'a, T> {
     ///
     /// # Safety
     ///
-    /// * `data` is null, or the `dims.extent()` elements behind it can be read and written during `'a`, by nobody else.
+    /// * `data` is null, or `dims.extent()` elements of one allocation lie behind it. Those that `dims` addresses can be read and written
+    ///   during `'a`, by nobody else; those in gaps between them are left alone.
     /// * A misaligned `data`, or one that overlaps another tensor of the same call, is allowed: validation refuses it before it is
     ///   used.
     pub unsafe fn from_raw(dims: Dims, data: *mut T) -> Self {

@@ -16,7 +16,8 @@
 //
 // The dtype T is f32, f16 or bf16, one for all T of a call. `?` marks tensors that may be NULL. What a comment begins
 // with, before a colon, is the default; of several values the first. Formulas, limits and edge cases: `cargo doc -p tilekern`, by the
-// same names. Inputs may have any strides from 0 on; outputs overlap neither themselves nor another tensor (161002).
+// same names. Inputs may have any strides from 0 on; outputs overlap neither themselves nor another tensor (161002). What lies between the
+// elements of an input is written by outputs of its call alone, as long as that runs.
 #ifndef TILEKERN_H
 #define TILEKERN_H
 

@@ -13,7 +13,8 @@ pub(crate) type Npu = Ascend<'static>;
 pub(crate) trait Target: Backend {
     /// # Safety
     ///
-    /// `data` is null, or what `dims` describes can be read there until the call is done.
+    /// `data` is null, or what `dims` describes can be read there until the call is done, in which at most outputs of the call are
+    /// written between its elements.
     unsafe fn view<'a, T>(dims: Dims, data: *const T) -> Self::View<'a, T>;
 
     /// # Safety

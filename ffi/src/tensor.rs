@@ -111,7 +111,8 @@ pub(crate) trait Tensors: Target {
             tensor,
             #[inline(always)]
             move |dims, data| {
-                // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+                // SAFETY: the C program promises that what the tensor describes can be read until the call is done, in which at most outputs
+                // of the call are written between its elements.
                 *place = P::from(unsafe { Self::view(dims, data.cast()) });
             },
         )
@@ -210,7 +211,8 @@ pub(crate) fn write_optional<'a, T: Dtype>(name: &'static str, tensor: Argument<
 pub(crate) fn read_bools<'a>(name: &'static str, tensor: Argument<'a>) -> Result<Option<Tensor<'a, u8>>, Error> {
     let Some(tensor) = tensor else { return Ok(None) };
     let dims = tensor.dims_of(name, TK_BOOL, "bool")?;
-    // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+    // SAFETY: the C program promises that what the tensor describes can be read until the call is done, in which at most outputs
+    // of the call are written between its elements.
     Ok(Some(unsafe { Processor::view(dims, tensor.data.cast()) }))
 }
 
@@ -240,7 +242,8 @@ pub(crate) fn read_i4<'a, B: Target>(name: &'static str, tensor: Argument<'a>) -
     }
     shape[outer.len()] = n / 2;
     let dims = Dims::strided(&shape[..dims.rank()], &bytes[..dims.rank()])?;
-    // SAFETY: the C program promises that what the tensor describes can be read until the call is done.
+    // SAFETY: the C program promises that what the tensor describes can be read until the call is done, in which at most outputs
+    // of the call are written between its elements.
     Ok(unsafe { B::view(dims, tensor.data.cast()) })
 }
 

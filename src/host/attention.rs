@@ -8,6 +8,7 @@ use crate::parallel::{self, ParallelFor};
 use crate::scratch::{Plan, WorkerSlot};
 use crate::tensor::{Describe, Tensor};
 use core::alloc::Layout;
+use core::ops::Range;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::tiles;
 
@@ -32,15 +33,21 @@ pub(super) fn plan<K: Element>(workers: usize, d: Heads) -> Result<(Plan, Slots<
 }
 
 /// The first `positions` rows of one head of a cache: where they lie, or gathered into `stage`.
-fn head<'a, K: Copy>(cache: &Tensor<'a, K>, head: usize, positions: usize, stage: &'a mut [K]) -> (&'a [K], usize) {
+fn head<'a, K: Copy>(
+    cache: &Tensor<'a, K>,
+    output: &Range<usize>,
+    (head, positions): (usize, usize),
+    stage: &'a mut [K],
+) -> (&'a [K], usize) {
     let (shape, strides) = (cache.dims().shape(), cache.dims().strides());
-    if let Some(memory) = cache.memory() {
+    if let Some(memory) = cache.memory_beside(core::slice::from_ref(output)) {
         let start = head / shape[1] * strides[0] + head % shape[1] * strides[1];
         return (&memory[start..], strides[2]);
     }
     let width = shape[3];
-    for (j, row) in stage.chunks_exact_mut(width).take(positions).enumerate() {
-        cache.row(head * shape[2] + j).gather(row);
+    for (j, to) in stage.chunks_exact_mut(width).take(positions).enumerate() {
+        let row = cache.row(head * shape[2] + j);
+        to.iter_mut().enumerate().for_each(|(i, to)| *to = row.get(i));
     }
     (stage, width)
 }
@@ -52,6 +59,7 @@ impl<P: ParallelFor> Host<P> {
         let space = plan.carve(scratch)?;
         let scale = call.factor(d.width);
         let group = d.heads / d.kv_heads;
+        let written = call.output.bytes();
         let parts = (
             &call.output,
             space.take_each(slots.scores),
@@ -67,8 +75,8 @@ impl<P: ParallelFor> Host<P> {
             // `positions::check` found it inside the cache.
             let positions = call.start_pos.get(batch) as usize + token + 1;
             let (keys, values) = caches.split_at_mut(d.positions * d.width);
-            let (keys, stride) = head(&call.key_cache, cache, positions, keys);
-            let (values, value_stride) = head(&call.value_cache, cache, positions, values);
+            let (keys, stride) = head(&call.key_cache, &written, (cache, positions), keys);
+            let (values, value_stride) = head(&call.value_cache, &written, (cache, positions), values);
             let (chains, stage) = stage.split_at_mut(4 * d.width);
             let (query, stage) = stage.split_at_mut(d.width);
             let query = call.query.row(row).gather(query);

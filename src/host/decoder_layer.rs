@@ -269,9 +269,10 @@ impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> f
         if d.rows == 0 {
             return Ok(());
         }
+        let outputs = [call.key_cache.bytes(), call.value_cache.bytes(), call.output.bytes()];
         let weights = call.matrices(d).map(|(name, view, k, n)| {
             let (d, format) = (WeightSizes { experts: None, k, n }, call.weight_format);
-            Weight::new(name, view, format, d).map(|weight| Matrix { weight, format, d })
+            Weight::new(name, view, format, d, &outputs).map(|weight| Matrix { weight, format, d })
         });
         let [q, k, v, o, w1, w3, w2] = weights;
         let weights = [q?, k?, v?, o?, w1?, w3?, w2?];

@@ -131,7 +131,9 @@ impl<P: ParallelFor> Host<P> {
         let space = plan.carve(scratch)?;
         let weight = match &call.weight {
             GroupedWeight::I8(view) => {
-                let weight = Weight::new("weight", view, call.weight_format, d.weight())?;
+                let offset = call.output_offset.as_ref().map_or(0..0, |offset| offset.bytes());
+                let outputs = [call.output.bytes(), call.output_scale.bytes(), offset];
+                let weight = Weight::new("weight", view, call.weight_format, d.weight(), &outputs)?;
                 weight.expect_four_bits("weight", d.scales.is_some())?;
                 weight
             }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::ops::{PackWeight, UnpackedWeight, WeightSizes};
 use crate::parallel::{self, ByRow, Columns, ParallelFor};
 use crate::scratch::PerWorker;
-use crate::tensor::{RowMut, Tensor, TensorMut};
+use crate::tensor::{Describe, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
 use core::ops::Range;
 use tilekern_kernels::element::Element;
@@ -19,13 +19,14 @@ const WIDTH: usize = 64;
 impl<P: ParallelFor> Host<P> {
     fn pack_weight(&self, call: &mut PackWeight<'_, Self>, d: WeightSizes) -> Result<(), Error> {
         let format = call.weight_format;
+        let outputs = [call.packed.bytes()];
         let mut row = call.packed.row_mut(0);
         let Some(packed) = row.as_slice() else { return Ok(()) };
         let four = matches!(call.weight, UnpackedWeight::I4(_));
         pack_header(packed, [d.experts.unwrap_or(1), d.k, d.n], if four { Source::I4 } else { Source::I8 });
         let scale = call.weight_scale.as_ref();
         match &call.weight {
-            UnpackedWeight::I8(view) => self.pack_integers(packed, Weight::new("weight", view, format, d)?, d),
+            UnpackedWeight::I8(view) => self.pack_integers(packed, Weight::new("weight", view, format, d, &outputs)?, d),
             UnpackedWeight::I4(view) => self.pack_integers(packed, Weight::of_nibbles(view, format), d),
             UnpackedWeight::F32(view) => self.pack_floats(packed, view, scale, d),
             UnpackedWeight::F16(view) => self.pack_floats(packed, view, scale, d),

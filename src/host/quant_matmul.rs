@@ -141,7 +141,7 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
         if d.m == 0 {
             return plan(self.pool.workers(), d, call.weight_format)?.0.carve(scratch).map(drop);
         }
-        let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight())?;
+        let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight(), &[call.out.describe().bytes()])?;
         self.quant_matmul(call, d, weight, scratch)
     }
 }

@@ -42,9 +42,15 @@ pub(super) struct Strip<'a> {
 }
 
 impl<'a> Weight<'a> {
-    /// Of a weight that was found valid; a packed one shows its header.
-    pub fn new(name: &'static str, view: &Tensor<'a, i8>, format: i32, d: WeightSizes) -> Result<Weight<'a>, Error> {
-        Ok(match (format, view.memory()) {
+    /// Of a weight that was found valid, and is read while these bytes are written; a packed one shows its header.
+    pub fn new(
+        name: &'static str,
+        view: &Tensor<'a, i8>,
+        format: i32,
+        d: WeightSizes,
+        outputs: &[Range<usize>],
+    ) -> Result<Weight<'a>, Error> {
+        Ok(match (format, view.memory_beside(outputs)) {
             (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
             (FORMAT_NZ, Some(data)) => Weight::Stripes(data),
             (_, Some(data)) => {
@@ -69,7 +75,8 @@ impl<'a> Weight<'a> {
 
     /// Of a weight of four bits that was found valid.
     pub fn of_nibbles(view: &Tensor<'a, u8>, format: i32) -> Weight<'a> {
-        match (format, view.memory()) {
+        // Blocks have no gaps.
+        match (format, view.memory_beside(&[])) {
             (FORMAT_NZ, Some(data)) => Weight::NibbleStripes(data),
             _ => Weight::Nibbles(*view),
         }

@@ -28,7 +28,7 @@ pub(crate) struct Heads {
 ///   in four chains (position modulo 4) and divided by the sum of the exponentials, so values beyond the largest f32 over T may add
 ///   up to an infinity.
 /// * Workspace: for each worker the scores of T positions and their mask, six rows of D, and room for the keys and values of one
-///   head, which is used where their last dimension is not contiguous.
+///   head, which is used where their last dimension is not contiguous, or `output` lies in gaps of theirs.
 /// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, more tokens than positions, a `scale` that is not finite, a
 ///   `start_pos` outside `0 ..= T - S`, overlapping tensors.
 /// * Document 003, `QK`, `blockSoftmax` and `PV`, with the causal mask, the positions and the strides corrected.
