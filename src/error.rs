@@ -51,6 +51,13 @@ impl Status {
 }
 
 /// A value inside an [`Error`].
+///
+/// ```
+/// use tilekern::Value;
+///
+/// assert_eq!(Value::Range { least: 0, most: 127 }.to_string(), "0 to 127");
+/// assert_eq!(Value::shape(&[2, 3]).to_string(), "[2,3]");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A description.
@@ -59,6 +66,13 @@ pub enum Value {
     Int(i64),
     /// A size or a count.
     Size(usize),
+    /// The numbers that were possible, from the least to the most.
+    Range {
+        /// The first of them.
+        least: i64,
+        /// The last of them.
+        most: i64,
+    },
     /// What a function of ACL answered.
     Code {
         /// The number.
@@ -128,6 +142,7 @@ impl fmt::Display for Value {
             Value::Text(text) => f.write_str(text),
             Value::Int(n) => write!(f, "{n}"),
             Value::Size(n) => write!(f, "{n}"),
+            Value::Range { least, most } => write!(f, "{least} to {most}"),
             Value::Code { code, name } => write!(f, "{code} {name}"),
             // Zeros would leave a message of C no room.
             Value::Float(x) if x.is_finite() && *x != 0.0 && !(1e-4..1e16).contains(&x.abs()) => write!(f, "{x:e}"),

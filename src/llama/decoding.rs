@@ -8,7 +8,7 @@ use super::model::{Head, Model};
 use super::plan::{DecodingConfig, Flow, Sizes, plan, project, rope, with_workspace, workspace};
 use super::sampling::{RowSampling, Sampling};
 use crate::backend::Run;
-use crate::error::{Error, Status};
+use crate::error::{Error, Status, Value};
 use crate::host::Host;
 use crate::ops::{RmsNorm, RmsNormQuant, check};
 use crate::parallel::ParallelFor;
@@ -140,7 +140,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
     }
 
     fn check_row(&self, row: usize) -> Result<(), Error> {
-        check::attribute("row", row < self.sizes.batch, "a row of the batch", row)
+        check::attribute("row", row < self.sizes.batch, Value::Range { least: 0, most: self.sizes.batch as i64 - 1 }, row)
     }
 
     /// The workspace is enough for the workers, of which more may come than came before.
@@ -179,7 +179,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         let length = |row| usize::try_from(lengths.get(row)).unwrap_or(0);
         for row in 0..batch {
             let fits = (1..=columns).contains(&length(row));
-            check::attribute("lengths", fits, "1 to the columns of tokens", i64::from(lengths.get(row)))?;
+            check::attribute("lengths", fits, Value::Range { least: 1, most: columns as i64 }, i64::from(lengths.get(row)))?;
             self.check_prompt(length(row), |i| tokens.get(row * columns + i))?;
         }
         (0..batch).try_for_each(|row| self.prefill(host, row, length(row), |i| tokens.get(row * columns + i)))
@@ -202,14 +202,10 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         check::attribute(
             "tokens",
             (1..=most).contains(&length),
-            "a prompt of 1 to max_prompt tokens that fits the context",
-            length,
+            Value::Range { least: 1, most: most as i64 },
+            Value::shape(&[length]),
         )?;
-        let known = |id: &i32| usize::try_from(*id).is_ok_and(|id| id < self.sizes.vocab);
-        match (0..length).map(token).find(|id| !known(id)) {
-            None => Ok(()),
-            Some(id) => Err(Error::invalid("tokens", "ids below the size of the vocabulary", i64::from(id))),
-        }
+        (0..length).try_for_each(|i| check::id("tokens", token(i), self.sizes.vocab))
     }
 
     /// Runs all tokens of a prompt but the last through the layers.

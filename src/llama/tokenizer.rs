@@ -8,6 +8,7 @@
 //! time stays linear in the text whatever it is, and space constant.
 
 use crate::error::{Error, Status};
+use crate::ops::check;
 use crate::scratch::{Plan, Slot, Space};
 
 /// The most characters that are joined with each other.
@@ -181,9 +182,7 @@ impl<'m> Tokenizer<'m> {
 
     /// The bytes of `id` after `previous`: after the beginning of the sequence without one leading blank.
     pub fn text(&self, previous: i32, id: i32) -> Result<&'m [u8], Error> {
-        if usize::try_from(id).map_or(true, |id| id >= self.ends.len()) {
-            return Err(Error::invalid("id", "an id below the size of the vocabulary", i64::from(id)));
-        }
+        check::id("id", id, self.ends.len())?;
         let piece = self.piece(id);
         let piece = if previous == 1 { piece.strip_prefix(b" ").unwrap_or(piece) } else { piece };
         Ok(byte(piece).map_or(piece, |b| &BYTES[usize::from(b)..][..1]))

@@ -60,7 +60,7 @@ pub(crate) fn vocabulary(name: &'static str, size: usize) -> Result<(), Error> {
 /// A token of the vocabulary.
 pub(crate) fn id(name: &'static str, id: i32, vocabulary: usize) -> Result<(), Error> {
     let known = usize::try_from(id).is_ok_and(|id| id < vocabulary);
-    attribute(name, known, "an id inside the vocabulary", Value::Int(id.into()))
+    attribute(name, known, Value::Range { least: 0, most: vocabulary as i64 - 1 }, i64::from(id))
 }
 
 /// An operation of which not every argument is always there.

@@ -200,5 +200,8 @@ fn bad_calls_are_refused() -> Result<(), Error> {
     refused(&mut out, &|c| c.scale = 1e300, "scale", Status::Invalid);
     let shape = tilekern::Dims::contiguous(&[2, 4, 3, 8])?;
     refused(&mut out, &|c| c.query = Tensor::shape_only(shape), "query", Status::Null);
+    let mut call = case.call(&mut out)?;
+    call.start_pos = Tensor::new([2], &[0, 19])?;
+    assert_eq!(run(&host, call).unwrap_err().to_string(), "start_pos: expected 0 to 18, found 19 (161002)");
     Ok(())
 }
