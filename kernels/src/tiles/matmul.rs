@@ -53,9 +53,6 @@ impl Finished<'_> {
 /// Where finished accumulators go: each row and panel once, a block of them at a time.
 pub type Sink<'a> = &'a mut dyn FnMut(Finished<'_>);
 
-/// The largest MR * NV.
-const AREA: usize = 64;
-
 /// Accumulators of 16 lanes that wait between two steps of KC: a block of rows holds as many tiles as fit.
 pub(super) const PARKED: usize = 512;
 
@@ -65,7 +62,7 @@ pub(super) const GROUP: usize = 4;
 /// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
 const FIRST_CACHE: usize = 48 << 10;
 
-/// Vectors of weights that are widened at once, 128 bytes each.
+/// Vectors of weights that are widened at once, 128 bytes each: a slice of all panels of a tile.
 const STAGED: usize = 512;
 
 /// 64-bit words of workspace of a [`Matmul`].
@@ -120,7 +117,8 @@ impl Kernel for Matmul<'_> {
     }
 }
 
-/// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time (a multiple of 64).
+/// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time: a multiple of 64, and NV * KC at most 2048, which is as much
+/// as is widened at once.
 pub struct Tiled<'a, const MR: usize, const NV: usize, const KC: usize>(pub Matmul<'a>);
 
 impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR, NV, KC> {
@@ -128,7 +126,7 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
-        const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && MR * NV <= AREA && KC >= 64 && KC % 64 == 0) };
+        const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && KC >= 64 && KC % 64 == 0 && NV * (KC / 4) <= STAGED) };
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
