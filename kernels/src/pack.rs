@@ -139,8 +139,14 @@ pub struct Panels<'a> {
 }
 
 impl<'a> Panels<'a> {
-    /// Panels of `n` columns of depth `k` that were packed apart from a weight: [`panel_vectors`]`(k)` for each, and their sums.
+    /// Panels of `n` columns of depth `k` that were packed apart from a weight: [`panel_vectors`]`(k)` for each, and their sums. Columns
+    /// of nothing are none, as for [`Packed::new`]: tiles would have nothing to start their sums with.
+    ///
+    /// # Panics
+    ///
+    /// If `k` is 0, or the slices are shorter.
     pub fn new(weights: &'a [[i8; 64]], sums: &'a [[i8; 64]], k: usize, n: usize) -> Panels<'a> {
+        assert!(k >= 1, "columns of nothing");
         let quads = panel_vectors(k);
         let count = n.div_ceil(16);
         Panels { weights: &weights[..count * quads], sums: &sums[..count], quads, window: quads, k, n }

@@ -3,7 +3,7 @@
 mod common;
 use common::{Random, levels};
 use tilekern_kernels::dispatch::{Isa, Level};
-use tilekern_kernels::pack::{HEADER, Packed, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
+use tilekern_kernels::pack::{HEADER, Packed, Panels, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
     Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackStrip, PackedRows, Sink, Tiled, UNPACKED_WORDS,
@@ -159,6 +159,13 @@ fn columns_of_nothing_are_packed() {
     assert!(packed[HEADER..].iter().all(|&byte| byte == 0));
     pack_floats(&mut packed, 0, 19, |_, _| unreachable!(), &mut scales);
     assert!(packed[HEADER..].iter().all(|&byte| byte == 0) && scales.iter().all(|&scale| scale == 0.0));
+    assert!(Packed::new(&packed).is_none());
+}
+
+#[test]
+#[should_panic = "columns of nothing"]
+fn columns_of_nothing_are_not_multiplied() {
+    Panels::new(&[], &[[0; 64]; 2], 0, 19);
 }
 
 #[test]

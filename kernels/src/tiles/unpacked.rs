@@ -48,6 +48,7 @@ impl Kernel for MatmulRows<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let x = self.x;
+        debug_assert!(self.weights.k >= 1);
         if suits_straight(x.rows(), self.weights.n) {
             return Straight { x, weights: self.weights }.run(s, self.panels, self.words, self.sink);
         }

@@ -14,7 +14,7 @@ pub struct WeightRows<'a> {
     pub pitch: usize,
     /// Elements from 32 columns to the next 32 of the same row.
     pub stripe: usize,
-    /// Rows.
+    /// Rows, at least one for a product.
     pub k: usize,
     /// Columns.
     pub n: usize,
