@@ -4,6 +4,7 @@
 //! signed by signed bytes, exactly. Nothing promises that tiles survive between two `asm!` blocks, so the loop over K lies inside
 //! one.
 
+use super::avx512::Avx512Amx;
 use crate::simd::{TileBlock, TileUnit, Tiles};
 use core::arch::asm;
 use core::marker::PhantomData;
@@ -13,9 +14,9 @@ use core::marker::PhantomData;
 pub struct Amx(());
 
 impl Amx {
-    /// Only for the token whose detection asked for AMX.
+    /// The token's detection asked for AMX.
     #[inline(always)]
-    pub(super) fn of_detected() -> Amx {
+    pub(super) fn of(_: Avx512Amx) -> Amx {
         Amx(())
     }
 }

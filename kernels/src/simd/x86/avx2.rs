@@ -88,12 +88,14 @@ impl Simd for Avx2 {
     unsafe fn store_past<const N: usize>(self, v: [F; N], a: &mut [[f32; 16]; N]) {
         let whole = a.as_ptr() as usize % 64 == 0;
         for i in 0..N {
-            match whole {
-                true => hw!({
+            if whole {
+                // SAFETY: the token proves the features; `a[i]` is a whole line, and the caller fences.
+                unsafe {
                     _mm256_stream_ps(a[i].as_mut_ptr(), v[i][0]);
                     _mm256_stream_ps(a[i].as_mut_ptr().add(8), v[i][1]);
-                }),
-                false => self.store(v[i], &mut a[i]),
+                }
+            } else {
+                self.store(v[i], &mut a[i]);
             }
         }
     }
@@ -417,7 +419,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn reduce_add_each(self, v: [F; 16]) -> F {
-        folds::sums256(v)
+        folds::sums256(self, v)
     }
 
     #[inline(always)]
@@ -432,7 +434,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn pairs<const D: usize>(self, a: F, b: F) -> (F, F) {
-        folds::pairs256::<D>(a, b)
+        folds::pairs256::<D>(self, a, b)
     }
     #[inline(always)]
     fn prefetch(self, line: &[i8; 64]) {

@@ -89,7 +89,8 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         let before = (a.as_ptr() as usize).wrapping_neg() % 64 / 4;
         if before == 0 {
             for i in 0..N {
-                hw!(_mm512_stream_ps(a[i].as_mut_ptr(), v[i]));
+                // SAFETY: the token proves the features; `a[i]` is a whole line, and the caller fences.
+                unsafe { _mm512_stream_ps(a[i].as_mut_ptr(), v[i]) };
             }
             return;
         }
@@ -102,8 +103,8 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         }
         let line = a.as_flattened_mut().as_mut_ptr().wrapping_add(before).wrapping_sub(16);
         let (begin, end) = (!first(16 - before), first(16 - before));
-        // SAFETY: the token proves the features; of the line before the first that is filled, and of the one behind the last, only those
-        // numbers are accessed that are part of `a`.
+        // SAFETY: the token proves the features; the lines that are filled are lines of `a`, and the caller fences; of the line before the
+        // first of them, and of the one behind the last, only those numbers are accessed that are part of `a`.
         unsafe {
             let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
             let lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32(before as i32));
@@ -386,7 +387,7 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
 
     #[inline(always)]
     fn reduce_add_each(self, v: [__m512; 16]) -> __m512 {
-        folds::sums512(v)
+        folds::sums512(self.without_dot(), v)
     }
 
     #[inline(always)]
@@ -396,7 +397,7 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
 
     #[inline(always)]
     fn pairs<const D: usize>(self, a: __m512, b: __m512) -> (__m512, __m512) {
-        folds::pairs512::<D>(a, b)
+        folds::pairs512::<D>(self.without_dot(), a, b)
     }
 
     #[inline(always)]

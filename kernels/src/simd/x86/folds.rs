@@ -1,10 +1,12 @@
 //! Reductions of 16 vectors at once: each step folds the two halves of a pair of vectors and packs the pair into one.
 
+use super::avx2::Avx2;
+use super::avx512::Avx512;
 use core::arch::x86_64::*;
 
 macro_rules! hw {
     ($e:expr) => {
-        // SAFETY: methods of the tokens alone call these, and a token proves its instruction set.
+        // SAFETY: the token proves the instruction set.
         unsafe { $e }
     };
 }
@@ -15,7 +17,7 @@ const ORDER: [usize; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15
 
 /// The trees of `reduce_add`.
 #[inline(always)]
-pub fn sums512(v: [__m512; 16]) -> __m512 {
+pub fn sums512(_: Avx512, v: [__m512; 16]) -> __m512 {
     hw!({
         let mut w = [_mm512_setzero_ps(); 8];
         for i in 0..8 {
@@ -36,7 +38,7 @@ pub fn sums512(v: [__m512; 16]) -> __m512 {
 
 /// `Simd::pairs`.
 #[inline(always)]
-pub fn pairs512<const D: usize>(a: __m512, b: __m512) -> (__m512, __m512) {
+pub fn pairs512<const D: usize>(_: Avx512, a: __m512, b: __m512) -> (__m512, __m512) {
     hw!(match D {
         8 => (_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b)),
         4 => {
@@ -56,7 +58,7 @@ const HALF_ORDER: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
 /// [`sums512`] on two registers a vector.
 #[inline(always)]
-pub fn sums256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
+pub fn sums256(_: Avx2, v: [[__m256; 2]; 16]) -> [__m256; 2] {
     hw!({
         let mut folded = [_mm256_setzero_ps(); 2];
         for half in 0..2 {
@@ -82,16 +84,16 @@ pub fn sums256(v: [[__m256; 2]; 16]) -> [__m256; 2] {
 
 /// [`pairs512`] on two registers a vector.
 #[inline(always)]
-pub fn pairs256<const D: usize>(a: [__m256; 2], b: [__m256; 2]) -> ([__m256; 2], [__m256; 2]) {
+pub fn pairs256<const D: usize>(s: Avx2, a: [__m256; 2], b: [__m256; 2]) -> ([__m256; 2], [__m256; 2]) {
     if D == 8 {
         return ([a[0], b[0]], [a[1], b[1]]);
     }
-    let ((low0, high0), (low1, high1)) = (halves256::<D>(a[0], b[0]), halves256::<D>(a[1], b[1]));
+    let ((low0, high0), (low1, high1)) = (halves256::<D>(s, a[0], b[0]), halves256::<D>(s, a[1], b[1]));
     ([low0, low1], [high0, high1])
 }
 
 #[inline(always)]
-fn halves256<const D: usize>(a: __m256, b: __m256) -> (__m256, __m256) {
+fn halves256<const D: usize>(_: Avx2, a: __m256, b: __m256) -> (__m256, __m256) {
     hw!(match D {
         4 => (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)),
         2 => (_mm256_shuffle_ps::<0b01_00_01_00>(a, b), _mm256_shuffle_ps::<0b11_10_11_10>(a, b)),

@@ -176,7 +176,7 @@ impl Dot for Avx512Amx {
     }
     #[inline(always)]
     fn tile_unit(self) -> Option<Amx> {
-        Some(Amx::of_detected())
+        Some(Amx::of(self))
     }
 }
 
