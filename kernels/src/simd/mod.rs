@@ -39,9 +39,6 @@ pub use aarch64::{Neon, NeonDot};
 
 use crate::dispatch::Isa;
 
-/// Lanes of 32 bits in a logical vector.
-pub const LANES: usize = 16;
-
 /// The 16-lane vector of one instruction set. See the module documentation for what every implementation must keep.
 #[allow(clippy::wrong_self_convention)] // The token comes first, in `from_bits` too.
 pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
@@ -89,21 +86,10 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn load_i32(self, a: &[i32; 16]) -> Self::I32;
     /// Writes 16 `i32`.
     fn store_i32(self, v: Self::I32, a: &mut [i32; 16]);
-    /// Reads 16 `i8`, sign-extended.
-    fn load_i8(self, a: &[i8; 16]) -> Self::I32;
     /// Writes the low byte of each lane.
     fn store_i8(self, v: Self::I32, a: &mut [i8; 16]);
     /// Four rows of twice 32 bytes as 64 columns of four bytes.
-    #[inline(always)]
-    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]) {
-        for (part, to) in to.into_iter().enumerate() {
-            for i in 0..16 {
-                for j in 0..4 {
-                    to[4 * i + j] = rows[j][part / 2][16 * (part % 2) + i];
-                }
-            }
-        }
-    }
+    fn interleave(self, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i8; 64]; 4]);
     /// Reads the elements of `a`, which is not empty, at these places; for a place outside it, the last.
     #[inline(always)]
     fn gather(self, a: &[f32], places: &[i32; 16]) -> Self::F32 {
@@ -268,15 +254,20 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     /// Moves the lanes where the mask holds to the front, in order; the lanes behind hold anything. Returns how many.
     #[inline(always)]
     fn compress(self, m: Self::Mask, v: Self::I32, a: &mut [i32; 16]) -> usize {
-        let (mut lanes, mut n) = ([0; 16], 0);
-        self.store_i32(v, &mut lanes);
-        let mut hits = self.mask_bits(m);
-        while hits != 0 {
-            a[n] = lanes[hits.trailing_zeros() as usize];
-            hits &= hits - 1;
-            n += 1;
-        }
-        n
+        self.common(
+            #[inline(always)]
+            move || {
+                let (mut lanes, mut n) = ([0; 16], 0);
+                self.store_i32(v, &mut lanes);
+                let mut hits = self.mask_bits(m);
+                while hits != 0 {
+                    a[n] = lanes[hits.trailing_zeros() as usize];
+                    hits &= hits - 1;
+                    n += 1;
+                }
+                n
+            },
+        )
     }
 
     /// The sum of the lanes by the one fixed tree: lane `i` and `i + 8`, then `i + 4`, `i + 2`, `i + 1`.

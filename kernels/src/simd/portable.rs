@@ -93,10 +93,6 @@ impl Simd for Portable {
         *a = cast(v);
     }
     #[inline(always)]
-    fn load_i8(self, a: &[i8; 16]) -> i32x16 {
-        i32x16::new(each(|i| i32::from(a[i])))
-    }
-    #[inline(always)]
     fn store_i8(self, v: i32x16, a: &mut [i8; 16]) {
         let lanes: [i32; 16] = cast(v);
         *a = each(|i| lanes[i] as i8);
@@ -263,17 +259,6 @@ impl Simd for Portable {
     fn dup_odd(self, v: f32x16) -> f32x16 {
         let a: [f32; 16] = cast(v);
         f32x16::new(each(|i| a[i | 1]))
-    }
-    #[inline(never)]
-    fn compress(self, m: i32x16, v: i32x16, a: &mut [i32; 16]) -> usize {
-        let lanes: [i32; 16] = cast(v);
-        let (mut hits, mut n) = (self.mask_bits(m), 0);
-        while hits != 0 {
-            a[n] = lanes[hits.trailing_zeros() as usize];
-            hits &= hits - 1;
-            n += 1;
-        }
-        n
     }
     #[inline(never)]
     fn mul_even(self, a: i32x16, b: u32) -> i32x16 {

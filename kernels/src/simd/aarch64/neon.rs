@@ -130,14 +130,6 @@ impl<const DOT: bool> Simd for Token<DOT> {
         }
     }
     #[inline(always)]
-    fn load_i8(self, a: &[i8; 16]) -> I {
-        hw!({
-            let v = vld1q_s8(a.as_ptr());
-            let (lo, hi) = (vmovl_s8(vget_low_s8(v)), vmovl_high_s8(v));
-            [vmovl_s16(vget_low_s16(lo)), vmovl_high_s16(lo), vmovl_s16(vget_low_s16(hi)), vmovl_high_s16(hi)]
-        })
-    }
-    #[inline(always)]
     fn store_i8(self, v: I, a: &mut [i8; 16]) {
         hw!({
             let lo = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]));

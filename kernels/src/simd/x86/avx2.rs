@@ -115,13 +115,6 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
-    fn load_i8(self, a: &[i8; 16]) -> I {
-        hw!({
-            let v = _mm_loadu_si128(a.as_ptr().cast());
-            [_mm256_cvtepi8_epi32(v), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(v))]
-        })
-    }
-    #[inline(always)]
     fn store_i8(self, v: I, a: &mut [i8; 16]) {
         hw!({
             let low = _mm256_setr_epi8(

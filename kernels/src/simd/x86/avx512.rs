@@ -128,10 +128,6 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_storeu_epi32(a.as_mut_ptr(), v))
     }
     #[inline(always)]
-    fn load_i8(self, a: &[i8; 16]) -> __m512i {
-        hw!(_mm512_cvtepi8_epi32(_mm_loadu_si128(a.as_ptr().cast())))
-    }
-    #[inline(always)]
     fn store_i8(self, v: __m512i, a: &mut [i8; 16]) {
         hw!(_mm_storeu_si128(a.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v)))
     }
