@@ -99,15 +99,16 @@ impl Kernel for Matmul<'_> {
             Some(unit) if suits_unit(rows, self.weights.k()) => return self.on_unit(unit),
             _ => {}
         }
-        if const { matches!(S::ISA, Isa::Avx512Vnni | Isa::Avx512Amx) } {
+        if const { matches!(S::ISA, Isa::Avx512Vnni) } {
             // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows.
             match rows {
-                33.. if const { S::SMALL_FIRST_CACHE.is_none() } && has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
+                33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
             }
-        } else if const { matches!(S::ISA, Isa::Avx512) } {
+        } else if const { matches!(S::ISA, Isa::Avx512 | Isa::Avx512Amx) } {
+            // Beside a unit for tiles: what does not suit it, a few rows or a product of one slice.
             Tiled::<4, 4, 256>(self).run(s)
         } else if const { matches!(S::ISA, Isa::Neon | Isa::NeonDot) } {
             Tiled::<4, 1, 1024>(self).run(s)
