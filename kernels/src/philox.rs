@@ -5,7 +5,6 @@
 //! half of the counter, its turns in the low half and in the word. Up to 159 744 elements everyone has one turn. Ten rounds over 16
 //! counters at once; the logarithm is the one of [`crate::math`].
 
-use crate::dispatch::Isa;
 use crate::math;
 use crate::rows::{Span, lanes, vectors};
 use crate::simd::Simd;
@@ -232,25 +231,22 @@ impl Turn {
                 c[v][half] = [s.xor(b, splat(s, start[1])), splat(s, start[2]), s.xor(odd(s, a), splat(s, start[3])), a];
             }
         }
-        match S::ISA {
+        if const { S::IS_WIDE } {
             // Side by side no counter waits for its own multiplications.
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx => {
-                for key in &keys[2..8] {
-                    for c in c.as_flattened_mut() {
-                        *c = round(s, *c, key);
-                    }
+            for key in &keys[2..8] {
+                for c in c.as_flattened_mut() {
+                    *c = round(s, *c, key);
                 }
             }
+        } else {
             // Elsewhere the registers are for one of them at a time.
-            _ => {
-                for v in 0..N {
-                    for half in 0..2 {
-                        let mut state = c[v][half];
-                        for key in &keys[2..8] {
-                            state = round(s, state, key);
-                        }
-                        c[v][half] = state;
+            for v in 0..N {
+                for half in 0..2 {
+                    let mut state = c[v][half];
+                    for key in &keys[2..8] {
+                        state = round(s, state, key);
                     }
+                    c[v][half] = state;
                 }
             }
         }

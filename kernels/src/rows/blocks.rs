@@ -5,7 +5,7 @@ use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
 use super::lane_best::Best;
 use super::nearest::{is_long_of_halves, runs, runs_are_short};
-use super::{is_wide, vectors};
+use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -23,7 +23,7 @@ const FOLDED_MORE: usize = 2 << 10;
 /// The pass of that name, folding as this processor takes it; none is compiled for a token that does not.
 macro_rules! folded {
     ($pass:ident($($argument:expr),*)) => {
-        if const { is_wide::<S>() } && runs_are_short() {
+        if const { S::IS_WIDE } && runs_are_short() {
             $pass::<S, T, BLOCK, FOLDED_MORE>($($argument),*)
         } else {
             $pass::<S, T, BLOCK, FOLDED>($($argument),*)
@@ -231,7 +231,7 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
 /// How many blocks are folded at once.
 const fn step<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>() -> usize {
     match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
-        _ if !is_wide::<S>() => 1,
+        _ if !S::IS_WIDE => 1,
         ..=256 => 8,
         257..=512 => 4,
         513..=1024 => 2,

@@ -3,7 +3,7 @@
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
 use super::nearest::{runs, runs_are_short};
-use super::{is_wide, vectors};
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -76,7 +76,7 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
 /// The maximum of each lane of a row, in eight accumulators, or four where registers are few.
 #[inline(always)]
 fn top<S: Simd, T: Element>(s: S, row: &[T]) -> S::F32 {
-    let count = const { if is_wide::<S>() { 8 } else { 4 } };
+    let count = const { if S::IS_WIDE { 8 } else { 4 } };
     let mut tops = [s.splat(f32::NEG_INFINITY); 8];
     let (eights, rest) = row.as_chunks::<128>();
     for eight in eights {

@@ -116,7 +116,6 @@ pub use keep_prefix::{KeepPrefix, Prefix};
 mod weights;
 pub use weights::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum, running_sum};
 
-use crate::dispatch::Isa;
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -139,12 +138,6 @@ pub fn vectors(n: usize, mut body: impl FnMut(Span)) {
     if n % 16 != 0 {
         body(Span { at: n / 16 * 16, len: n % 16 });
     }
-}
-
-/// Whether a vector of 16 is one register.
-#[inline(always)]
-const fn is_wide<S: Simd>() -> bool {
-    matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx)
 }
 
 /// What a function of vectors makes of one number.

@@ -17,7 +17,7 @@ use super::key::{ascending_to_value, clean, value_to_ascending};
 use super::sort::sort;
 use super::survivors::Above;
 use super::threshold::{count, threshold};
-use super::{is_wide, vectors};
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::simd::{Dot, Simd};
@@ -130,7 +130,7 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     s.apart(
         #[inline(always)]
         move || {
-            let (values, indices) = match is_wide::<S>() && size_of::<T>() == size_of::<f32>() {
+            let (values, indices) = match const { S::IS_WIDE && size_of::<T>() == size_of::<f32>() } {
                 true => look_up_wide(s, row, indices, values),
                 false => (values, indices),
             };

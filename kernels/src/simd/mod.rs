@@ -51,6 +51,8 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
 
     /// The instruction set that this token proves.
     const ISA: Isa;
+    /// Whether a vector is one register.
+    const IS_WIDE: bool = false;
 
     /// Runs `f` compiled with the features of this instruction set. `f` must be `#[inline(always)]`.
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R;

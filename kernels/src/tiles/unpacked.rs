@@ -13,7 +13,7 @@ use super::slabs::Slabs;
 use super::straight::{STRAIGHT_WORDS, Straight, suits_straight};
 use super::stripes::{STRIPES_WORDS, Stripes};
 use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
-use crate::dispatch::{Isa, Kernel, compiled_here};
+use crate::dispatch::{Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
 use core::ops::Range;
@@ -67,7 +67,7 @@ impl Kernel for MatmulRows<'_> {
                 return Stripes { x, bands, weights, words }.run(s, panels, sink);
             }
             self.strips(s, Banded { x, bands })
-        } else if const { matches!(S::ISA, Isa::Avx512 | Isa::Avx512Vnni | Isa::Avx512Amx) } {
+        } else if const { S::IS_WIDE } {
             self.strips(s, Groups::<4, 4> { x })
         } else {
             self.strips(s, Groups::<4, 1> { x })

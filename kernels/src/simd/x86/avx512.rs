@@ -64,6 +64,7 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         VNNI => Isa::Avx512Vnni,
         _ => Isa::Avx512Amx,
     };
+    const IS_WIDE: bool = true;
 
     #[inline(always)]
     fn vectorize<R>(self, f: impl FnOnce() -> R) -> R {
