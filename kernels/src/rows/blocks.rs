@@ -15,26 +15,16 @@ pub const BLOCK: usize = 64;
 /// Elements of a block where a vector of 16 is two registers: the fold and its loop then weigh twice as much.
 pub(super) const WIDER_BLOCK: usize = 128;
 
-/// Bytes of the blocks that are folded in registers at once, for a vector of 16 that is one register: as a rule, and on processors
-/// that have AMX. Each way is a function of its own.
-const FOLDED: usize = 1 << 10;
-const FOLDED_MORE: usize = 2 << 10;
-
-/// The pass of that name, folding as this processor takes it; none is compiled for a token that does not.
+/// The pass of that name as this processor takes it: where runs are short, MORE is folded at once. Each way is a function of its
+/// own; that with MORE is compiled only for tokens whose vector is one register.
 macro_rules! folded {
     ($pass:ident($($argument:expr),*)) => {
         if const { S::IS_WIDE } && runs_are_short() {
-            $pass::<S, T, BLOCK, FOLDED_MORE>($($argument),*)
+            $pass::<S, T, BLOCK, true>($($argument),*)
         } else {
-            $pass::<S, T, BLOCK, FOLDED>($($argument),*)
+            $pass::<S, T, BLOCK, false>($($argument),*)
         }
     };
-}
-
-/// Whether that goes with runs that are as short as can be.
-#[inline(always)]
-const fn short_runs<const FOLDED: usize>() -> bool {
-    FOLDED == FOLDED_MORE
 }
 
 /// Room for block maxima of a row of `n` elements in blocks of `block`.
@@ -63,7 +53,7 @@ pub fn block_maxima_and_guess<S: Simd, T: Element, const BLOCK: usize>(
 }
 
 #[inline(always)]
-fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -72,7 +62,7 @@ fn only_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
     s.apart(
         #[inline(always)]
         move || {
-            let best = pass::<S, T, BLOCK, FOLDED>(
+            let best = pass::<S, T, BLOCK, MORE>(
                 s,
                 row,
                 maxima,
@@ -98,7 +88,7 @@ pub fn block_maxima_and_whole<S: Simd, T: Element, const BLOCK: usize>(
 }
 
 #[inline(always)]
-fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -110,7 +100,7 @@ fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
         #[inline(always)]
         move || {
             let mut sums = [s.splat(0.0); 4];
-            let best = pass::<S, T, BLOCK, FOLDED>(
+            let best = pass::<S, T, BLOCK, MORE>(
                 s,
                 row,
                 maxima,
@@ -127,14 +117,14 @@ fn maxima_and_whole<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
 
 /// The maxima of the blocks, and the best of them. `also` gets each vector of the groups of 16 blocks, and its number in its block.
 #[inline(always)]
-fn pass<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+fn pass<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
     mut also: impl FnMut(usize, S::F32),
 ) -> Best<S::F32> {
     let (row, maxima, mut best) = end::<S, T, BLOCK>(s, row, maxima);
-    each_group::<S, T, BLOCK, FOLDED>(
+    each_group::<S, T, BLOCK, MORE>(
         s,
         row,
         maxima,
@@ -180,7 +170,7 @@ pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
 }
 
 #[inline(always)]
-fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -191,7 +181,7 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
         move || {
             let (row, maxima, mut best) = end::<S, T, BLOCK>(s, row, maxima);
             let mut bits = s.splat_i32(0);
-            each_group::<S, T, BLOCK, FOLDED>(
+            each_group::<S, T, BLOCK, MORE>(
                 s,
                 row,
                 maxima,
@@ -228,13 +218,14 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize
     )
 }
 
-/// How many blocks are folded at once.
-const fn step<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>() -> usize {
-    match size_of::<[T; BLOCK]>() * FOLDED_MORE / FOLDED {
+/// How many blocks are folded in registers at once: of 1 KiB together, or of 2.
+const fn step<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>() -> usize {
+    let bytes = if MORE { 2 << 10 } else { 1 << 10 };
+    match bytes / size_of::<[T; BLOCK]>() {
         _ if !S::IS_WIDE => 1,
-        ..=256 => 8,
-        257..=512 => 4,
-        513..=1024 => 2,
+        8.. => 8,
+        4.. => 4,
+        2.. => 2,
         _ => 1,
     }
 }
@@ -242,7 +233,7 @@ const fn step<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>() ->
 /// Calls `top_of` for each block of the groups of 16, finds the `larger` lane of what it returns, and writes what `done` makes of
 /// these, 16 at once. The row is whole groups.
 #[inline(always)]
-fn each_group<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
+fn each_group<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -252,22 +243,20 @@ fn each_group<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize>(
 ) {
     const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
     // Constants: what is not chosen is not compiled.
-    if const { size_of::<T>() == 2 && step::<S, T, BLOCK, FOLDED>() == 4 && !short_runs::<FOLDED>() }
-        && is_long_of_halves::<T>(row.len())
-    {
-        return in_steps::<S, T, BLOCK, FOLDED, 2, 8>(s, row, maxima, top_of, larger, done);
+    if const { size_of::<T>() == 2 && step::<S, T, BLOCK, MORE>() == 4 && !MORE } && is_long_of_halves::<T>(row.len()) {
+        return in_steps::<S, T, BLOCK, MORE, 2, 8>(s, row, maxima, top_of, larger, done);
     }
-    match const { step::<S, T, BLOCK, FOLDED>() } {
-        8 => in_steps::<S, T, BLOCK, FOLDED, 8, 2>(s, row, maxima, top_of, larger, done),
-        4 => in_steps::<S, T, BLOCK, FOLDED, 4, 4>(s, row, maxima, top_of, larger, done),
-        2 => in_steps::<S, T, BLOCK, FOLDED, 2, 8>(s, row, maxima, top_of, larger, done),
-        _ => in_steps::<S, T, BLOCK, FOLDED, 1, 16>(s, row, maxima, top_of, larger, done),
+    match const { step::<S, T, BLOCK, MORE>() } {
+        8 => in_steps::<S, T, BLOCK, MORE, 8, 2>(s, row, maxima, top_of, larger, done),
+        4 => in_steps::<S, T, BLOCK, MORE, 4, 4>(s, row, maxima, top_of, larger, done),
+        2 => in_steps::<S, T, BLOCK, MORE, 2, 8>(s, row, maxima, top_of, larger, done),
+        _ => in_steps::<S, T, BLOCK, MORE, 1, 16>(s, row, maxima, top_of, larger, done),
     }
 }
 
 /// [`each_group`] of whole groups, `STEP` blocks at a time: of these the larger lanes are found in registers.
 #[inline(always)]
-fn in_steps<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize, const STEP: usize, const STEPS: usize>(
+fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STEP: usize, const STEPS: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -278,7 +267,7 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const FOLDED: usize, const 
     const { assert!(STEP * STEPS == 16) };
     let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
     let mut each = Each([[0.0; 16]; STEPS]);
-    for run in runs::<T>(groups.len(), 16 * BLOCK, short_runs::<FOLDED>()) {
+    for run in runs::<T>(groups.len(), 16 * BLOCK, MORE) {
         for (group, tops) in groups[run.clone()].iter().zip(&mut maxima[run]) {
             for (each, blocks) in each.0.iter_mut().zip(group.as_chunks::<STEP>().0) {
                 let mut folded = [s.splat(0.0); STEP];
