@@ -39,7 +39,7 @@ pub(super) struct Slabs<'a> {
 impl Slabs<'_> {
     /// Whether a product takes this way, given vectors that can be packed.
     pub fn suit(rows: usize, weights: &WeightRows<'_>, stage: usize) -> bool {
-        rows <= SLAB_ROWS && weights.stripe == 32 && stage >= GROUP * SLAB
+        rows <= SLAB_ROWS && !weights.in_stripes() && stage >= GROUP * SLAB
     }
 
     #[inline(always)]

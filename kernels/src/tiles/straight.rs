@@ -83,9 +83,9 @@ impl Straight<'_> {
                 for m in 0..MR {
                     x[m] = self.x.row(m);
                 }
-                match self.weights.stripe {
-                    32 => self.rows(s, x, strip),
-                    _ => self.stripes(s, x, strip),
+                match self.weights.in_stripes() {
+                    true => self.stripes(s, x, strip),
+                    false => self.rows(s, x, strip),
                 }
                 if S::OFFSET {
                     add_start(s, MR, strip.sums, strip.count);
@@ -189,7 +189,7 @@ impl<'a> Strip<'a> {
         let (first, end) = (16 * panels.start, weights.n.min(16 * panels.end));
         let (whole, counted) = ((end - first) / COLUMNS, (end - first) % COLUMNS);
         // Where a stripe begins, and not behind the last columns.
-        let all = if weights.stripe == 32 { weights.n } else { weights.n.next_multiple_of(32) };
+        let all = if weights.in_stripes() { weights.n.next_multiple_of(32) } else { weights.n };
         let from = end.saturating_sub(COLUMNS).next_multiple_of(32).min(all - COLUMNS);
         Strip { first, whole, rest: (counted > 0).then_some(from), counted, sums, count: panels.len(), last }
     }

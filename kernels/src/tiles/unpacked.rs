@@ -62,7 +62,7 @@ impl Kernel for MatmulRows<'_> {
         if const { matches!(S::ISA, BANDED) }
             && let Some(bands) = x.bands()
         {
-            if self.weights.pitch == 32 {
+            if self.weights.in_stripes() {
                 let MatmulRows { weights, panels, words, sink, .. } = self;
                 return Stripes { x, bands, weights, words }.run(s, panels, sink);
             }

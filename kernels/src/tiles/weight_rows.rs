@@ -80,6 +80,12 @@ impl Coming<'_> {
 }
 
 impl<'a> WeightRows<'a> {
+    /// Whether rows lie in stripes, and not whole: neighbouring stripes of a single row are the row.
+    #[inline(always)]
+    pub(super) fn in_stripes(&self) -> bool {
+        self.stripe != 32
+    }
+
     /// Packs some quads of the first four of the panels or, if `twice` and where they lie beside each other, of eight; the first is even.
     /// A panel lies `pitch` vectors behind the one before. What the weight does not have is zero. Returns which panels, and the sums of
     /// what was packed, with `one` as [`ones`] makes it; without it zeros.
@@ -153,7 +159,7 @@ impl<'a> WeightRows<'a> {
     /// Whether so many whole panels and quads lie beside each other.
     fn beside(&self, panels: &Range<usize>, quads: &Range<usize>) -> bool {
         let whole = panels.len() == TWICE && 16 * panels.end <= self.n && 4 * quads.end <= self.k;
-        whole && self.stripe == 32 && self.pitch >= 16 * TWICE
+        whole && !self.in_stripes() && self.pitch >= 16 * TWICE
     }
 
     /// Whether rows begin so near to a multiple of a page apart that they share a few sets of the first cache.
@@ -198,6 +204,7 @@ impl<'a> WeightRows<'a> {
     #[inline(always)]
     pub(super) fn coming(&self, panels: Range<usize>, rows: Range<usize>) -> Coming<'a> {
         let columns = self.n.min(16 * panels.end).saturating_sub(16 * panels.start);
+        // Where rows of 32 follow one another, in stripes or whole, a cell holds some of them.
         let (runs, pitch, cells, step) = match self.pitch {
             32 => (columns.div_ceil(32), self.stripe, (32 * rows.len()).div_ceil(CELL), CELL),
             step => (columns.div_ceil(CELL), CELL, rows.len(), step),
