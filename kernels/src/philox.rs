@@ -64,7 +64,7 @@ impl Exponential {
                     first,
                     numbers.len(),
                     #[inline(always)]
-                    |span, words| span.store(s, Self::of_words(s, ordered(s, words)), numbers),
+                    |span, words| span.store(s, Self::of_words(s, signed_order(s, words)), numbers),
                 )
             },
         )
@@ -128,7 +128,7 @@ impl Exponential {
                     #[inline(always)]
                     |span| {
                         let words = s.bits(span.load(s, least, 0.0));
-                        span.store(s, Self::of_words(s, ordered(s, words)), least);
+                        span.store(s, Self::of_words(s, signed_order(s, words)), least);
                     },
                 );
             },
@@ -174,7 +174,7 @@ impl Exponential {
                 for i in 0..2 {
                     let from = start + 16 * i;
                     if from < run {
-                        body(Span { at: at + from, len: 16.min(run - from) }, ordered(s, words[i]));
+                        body(Span { at: at + from, len: 16.min(run - from) }, signed_order(s, words[i]));
                     }
                 }
             }
@@ -287,7 +287,7 @@ fn round<S: Simd>(s: S, c: [S::I32; 4], key: &[u32; 2]) -> [S::I32; 4] {
 
 /// Words as signed numbers in the order of the words, and these as words again.
 #[inline(always)]
-pub fn ordered<S: Simd>(s: S, words: S::I32) -> S::I32 {
+pub fn signed_order<S: Simd>(s: S, words: S::I32) -> S::I32 {
     s.xor(words, s.splat_i32(i32::MIN))
 }
 

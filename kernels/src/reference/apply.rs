@@ -4,7 +4,7 @@ use super::{math::exp, row_sum};
 use crate::element::Element;
 
 /// What an entry counts as: NaN as -inf, -0 as +0.
-fn ordered(x: f32) -> f32 {
+fn without_nan(x: f32) -> f32 {
     if x.is_nan() { f32::NEG_INFINITY } else { x + 0.0 }
 }
 
@@ -17,7 +17,7 @@ fn ordered(x: f32) -> f32 {
 pub fn apply_top_k_top_p<T: Element>(row: &[T], k: usize, p: f32, order: &mut [u32], output: &mut [T]) {
     const ONE: f64 = 4_503_599_627_370_496.0;
     let n = row.len();
-    let x = |i: u32| ordered(row[i as usize].as_());
+    let x = |i: u32| without_nan(row[i as usize].as_());
     for i in 0..n {
         order[i] = i as u32;
     }

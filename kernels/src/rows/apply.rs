@@ -7,8 +7,8 @@
 
 use super::blocks::{BLOCK, block_maxima, maxima_len};
 use super::bound::bound;
-use super::key::{ascending_to_value, value_to_ascending};
-use super::mass::{ONE, Total, mass};
+use super::key::{ascending_to_value, order, value_to_ascending};
+use super::mass::{ONE, Total, mass, running_sum};
 use super::{row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
@@ -45,16 +45,14 @@ struct Kept {
 
 /// Values in their order: NaN as -inf, -0 as +0.
 #[inline(always)]
-fn ordered<S: Simd>(s: S, v: S::F32) -> S::F32 {
+fn without_nan<S: Simd>(s: S, v: S::F32) -> S::F32 {
     s.add(s.max(v, s.splat(f32::NEG_INFINITY)), s.splat(0.0))
 }
 
-/// Bits that order as values do, for [`ordered`] values.
+/// Unsigned, ascending with values [`without_nan`]: digits have no sign.
 #[inline(always)]
 fn ascending<S: Simd>(s: S, v: S::F32) -> S::I32 {
-    let bits = s.bits(v);
-    let negative = s.gt_i32(s.splat_i32(0), bits);
-    s.select_i32(negative, s.xor(bits, s.splat_i32(-1)), s.xor(bits, s.splat_i32(i32::MIN)))
+    s.xor(order(s, s.bits(v)), s.splat_i32(i32::MIN))
 }
 
 /// Where a sum is reached.
@@ -86,7 +84,7 @@ fn reach<S: Simd, T: Element>(
             row.len(),
             #[inline(always)]
             |span| {
-                let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+                let v = without_nan(s, span.load(s, row, T::NEG_INFINITY));
                 let order = ascending(s, v);
                 let here = s.both(s.le(floor, v), s.eq_i32(s.and(order, mask), prefix));
                 let mut hits = u32::from(s.mask_bits(here)) & ((1 << span.len) - 1);
@@ -129,7 +127,7 @@ fn count<S: Simd, T: Element>(s: S, row: &[T], value: f32) -> (usize, usize) {
         row.len(),
         #[inline(always)]
         |span| {
-            let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+            let v = without_nan(s, span.load(s, row, T::NEG_INFINITY));
             let hits = |mask| (u32::from(s.mask_bits(mask)) & ((1 << span.len) - 1)).count_ones() as usize;
             equals += hits(s.eq(value, v));
             above += hits(s.lt(value, v));
@@ -211,13 +209,6 @@ impl Share {
     }
 }
 
-/// Whether a running sum, rounded once, is above t.
-#[inline(always)]
-fn is_above(mass: u64, t: f32) -> bool {
-    // The division is exact.
-    mass as f32 / ONE as f32 > t
-}
-
 /// What top-p leaves of the elements from `least` on, 0 < p; `max` is finite.
 #[inline(always)]
 fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -> Kept {
@@ -229,7 +220,7 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
                 s,
                 row.len(),
                 #[inline(always)]
-                |span| share.exp(s, ordered(s, span.load(s, row, T::NEG_INFINITY))),
+                |span| share.exp(s, without_nan(s, span.load(s, row, T::NEG_INFINITY))),
             );
             share.sum = sum as f32;
             if t == 0.0 {
@@ -247,7 +238,7 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
                 row.len(),
                 #[inline(always)]
                 |span| {
-                    let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+                    let v = without_nan(s, span.load(s, row, T::NEG_INFINITY));
                     // Behind a tail: exp(-inf) = 0.
                     let below = s.lt(v, s.splat(floor));
                     low.add(s, s.select(below, share.of(s, v), s.splat(0.0)));
@@ -256,7 +247,7 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
             );
             // Shares add up to about 1.
             let before = low.get(s) as u64;
-            let enough = |mass| is_above(mass, t);
+            let enough = |mass| running_sum(mass) > t;
             let reached = if others == 0 {
                 // From the floor on there is but one value, and no digit to look for.
                 let equals = count(s, row, max).0 as u64 * mass(share.lanes(s, s.splat(max))[0]);
@@ -278,7 +269,7 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
             let (mut low, mut high) = (0, equals / each.max(1));
             while low < high {
                 let middle = (low + high) / 2;
-                if is_above(before + (middle + 1) * each, t) { high = middle } else { low = middle + 1 }
+                if enough(before + (middle + 1) * each) { high = middle } else { low = middle + 1 }
             }
             Kept { value, skip: low as usize }
         },
@@ -331,7 +322,7 @@ fn copy<S: Simd, T: Element>(s: S, row: &[T], kept: Kept, output: &mut [T]) {
         row.len(),
         #[inline(always)]
         |span| {
-            let v = ordered(s, span.load(s, row, T::NEG_INFINITY));
+            let v = without_nan(s, span.load(s, row, T::NEG_INFINITY));
             let mut bits = u32::from(s.mask_bits(s.le(value, v)));
             if skip > 0 {
                 let mut equals = u32::from(s.mask_bits(s.eq(value, v)));

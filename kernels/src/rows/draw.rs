@@ -6,7 +6,7 @@ use super::select::look_up;
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
 use crate::element::Element;
-use crate::philox::{Exponential, SMALLEST, ordered};
+use crate::philox::{Exponential, SMALLEST, signed_order};
 use crate::simd::Simd;
 
 /// Elements that are looked at before some of them race, at most.
@@ -114,7 +114,7 @@ impl<T: Element> Draw<'_, T> {
                     }
                     let words = turn.words(s, self.first, places);
                     for i in 0..2 {
-                        if s.mask_bits(s.gt_i32(s.splat_i32(least), ordered(s, words[i]))) != u16::MAX {
+                        if s.mask_bits(s.gt_i32(s.splat_i32(least), signed_order(s, words[i]))) != u16::MAX {
                             self.meets(s, parts[i], words[i]);
                             least = self.least_word();
                         }

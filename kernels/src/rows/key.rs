@@ -49,6 +49,13 @@ pub fn ascending_to_value(order: i32) -> f32 {
     f32::from_bits((order ^ (order >> 31 & i32::MAX)) as u32)
 }
 
+/// [`value_to_ascending`] of bits, and back.
+#[inline(always)]
+pub fn order<S: Simd>(s: S, bits: S::I32) -> S::I32 {
+    let negative = s.gt_i32(s.splat_i32(0), bits);
+    s.select_i32(negative, s.xor(bits, s.splat_i32(i32::MAX)), bits)
+}
+
 /// The bits of a number of 16 bits. Of numbers that are not negative the larger has the larger.
 #[inline(always)]
 pub fn bits_of_half<T: Element>(x: T) -> i16 {

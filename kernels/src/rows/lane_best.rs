@@ -1,7 +1,8 @@
 //! The k-th largest of some values, nearly, for a small k: without a branch that hangs on the values.
 
 use super::key::ascending_to_value;
-use super::sort::{merge_all, order, sort_all};
+use super::key::order;
+use super::sort::{merge_all, sort_all};
 use crate::simd::Simd;
 
 /// The largest k that is looked for in the best of each lane.

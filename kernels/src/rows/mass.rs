@@ -1,6 +1,7 @@
 //! Masses: a probability as the integer `round(pr * 2^52)`. Integers have no order, so a sum is the same however it is gathered.
 
 use super::vectors;
+use crate::math::constants::ROUND;
 use crate::simd::Simd;
 
 /// 2^52
@@ -13,6 +14,13 @@ pub fn mass(pr: f32) -> u64 {
     (f64::from(pr) * ONE + ONE).to_bits() - ONE.to_bits()
 }
 
+/// A running sum as the operator sees it: rounded once.
+#[inline(always)]
+pub fn running_sum(mass: u64) -> f32 {
+    // The division is exact.
+    mass as f32 / ONE as f32
+}
+
 /// What a probability outside [0,1] counts as.
 #[inline(always)]
 pub fn bounded(pr: f32) -> f32 {
@@ -23,8 +31,8 @@ pub fn bounded(pr: f32) -> f32 {
 /// Probabilities descend with the list, so this never turns true again once it was false, and any search finds the one cut.
 #[inline(always)]
 pub fn stays(prefix: u64, pr: f32, p: f32) -> bool {
-    // Exact: a division by a power of two. The first entry's own mass may be rounded up by more than p.
-    prefix as f32 / ONE as f32 - pr < p || prefix <= mass(pr)
+    // The first entry's own mass may be rounded up by more than p.
+    running_sum(prefix) - pr < p || prefix <= mass(pr)
 }
 
 /// How many entries of a sorted list top-p keeps.
@@ -82,9 +90,6 @@ impl End {
         probabilities.iter().position(ends).unwrap_or(probabilities.len())
     }
 }
-
-/// 1.5 * 2^23
-const ROUND: f32 = 12_582_912.0;
 
 /// The sum of the masses of many probabilities, 16 at a time.
 ///

@@ -62,6 +62,7 @@ pub use select::{List, TopK, list_len};
 mod softmax;
 
 mod mass;
+pub use mass::running_sum;
 
 mod estimate;
 
@@ -114,7 +115,7 @@ mod keep_prefix;
 pub use keep_prefix::{KeepPrefix, Prefix};
 
 mod weights;
-pub use weights::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum, running_sum};
+pub use weights::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum};
 
 use crate::element::Element;
 use crate::simd::Simd;

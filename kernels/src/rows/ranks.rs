@@ -14,6 +14,7 @@ use super::softmax::Weights;
 use super::survivors::Above;
 use super::{Span, lanes, vectors};
 use crate::element::Element;
+use crate::math::constants::ROUND;
 use crate::simd::Simd;
 
 /// Ranges of a histogram.
@@ -27,9 +28,6 @@ struct Scale {
     most: f32,
     per_unit: f32,
 }
-
-/// 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits.
-const ROUND: f32 = 12_582_912.0;
 
 impl Scale {
     fn new(least: f32, most: f32, weights: &Weights) -> Scale {

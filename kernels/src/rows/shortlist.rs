@@ -11,7 +11,7 @@ use super::survivors::Above;
 use super::window::{SAMPLE, sample};
 use super::{Span, lanes, vectors};
 use crate::element::Element;
-use crate::philox::{Exponential, ordered};
+use crate::philox::{Exponential, signed_order};
 use crate::simd::Simd;
 
 /// How many times as heavy as the lightest the heaviest survivor may be.
@@ -196,7 +196,7 @@ impl Smallest {
                         #[inline(always)]
                         |span, words| {
                             if s.mask_bits(s.gt_i32(s.splat_i32(least), words)) != u16::MAX {
-                                found.meets(s, Exponential::of_words(s, ordered(s, words)), span);
+                                found.meets(s, Exponential::of_words(s, signed_order(s, words)), span);
                                 least = Exponential::least_word(found.limit().into());
                             }
                         },

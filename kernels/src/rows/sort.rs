@@ -5,7 +5,7 @@
 //! several units; entries within one step then stay in index order, which is wrong only where their values rise. Such a run is
 //! sorted on its own, with smaller steps: mostly of one unit, and always after a few times.
 
-use super::key::value_to_ascending;
+use super::key::{order, value_to_ascending};
 use super::{Span, lanes, threshold, vectors};
 use crate::simd::Simd;
 use core::ops::Range;
@@ -56,13 +56,6 @@ impl Scale {
         let steps = s.shr(s.xor(keys, s.splat_i32(i32::MIN)), self.places);
         s.from_bits(order(s, s.sub_i32(s.splat_i32(self.top), steps)))
     }
-}
-
-/// [`value_to_ascending`] of bits, and back.
-#[inline(always)]
-pub(super) fn order<S: Simd>(s: S, bits: S::I32) -> S::I32 {
-    let negative = s.gt_i32(s.splat_i32(0), bits);
-    s.select_i32(negative, s.xor(bits, s.splat_i32(i32::MAX)), bits)
 }
 
 /// How many keys `n` entries take: a power of two.
@@ -223,7 +216,7 @@ fn runs<S: Simd>(s: S, a: S::I32) -> S::I32 {
 
 /// A smaller key and a larger one, the former first if they shall rise.
 #[inline(always)]
-fn ordered<S: Simd>(s: S, a: S::I32, b: S::I32, rises: bool) -> (S::I32, S::I32) {
+fn min_max<S: Simd>(s: S, a: S::I32, b: S::I32, rises: bool) -> (S::I32, S::I32) {
     if rises { (s.min_i32(a, b), s.max_i32(a, b)) } else { (s.max_i32(a, b), s.min_i32(a, b)) }
 }
 
@@ -234,7 +227,7 @@ pub(super) fn merge_all<S: Simd, const N: usize>(s: S, mut keys: [S::I32; N], ri
     while distance > 0 {
         for i in 0..N {
             if i & distance == 0 {
-                (keys[i], keys[i + distance]) = ordered(s, keys[i], keys[i + distance], rises);
+                (keys[i], keys[i + distance]) = min_max(s, keys[i], keys[i + distance], rises);
             }
         }
         distance /= 2;
@@ -312,7 +305,7 @@ fn network<S: Simd>(s: S, keys: &mut [[i32; 16]]) {
                 let rises = (2 * distance * i) & run == 0;
                 let (low, high) = pair.split_at_mut(distance);
                 for (low, high) in low.iter_mut().zip(high) {
-                    let (first, last) = ordered(s, s.load_i32(low), s.load_i32(high), rises);
+                    let (first, last) = min_max(s, s.load_i32(low), s.load_i32(high), rises);
                     s.store_i32(first, low);
                     s.store_i32(last, high);
                 }

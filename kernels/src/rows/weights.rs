@@ -5,7 +5,7 @@
 //! masses `round(w / sum * 2^52)`: integers, so blocks of any size have the same sums.
 
 use super::key::key;
-use super::mass::{ONE, Total, mass};
+use super::mass::{Total, mass, running_sum};
 use super::{Span, row_sum, vectors};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::philox::Exponential;
@@ -180,13 +180,6 @@ impl Kernel for BlockMasses<'_> {
             *mass = total.get(s) as u64;
         }
     }
-}
-
-/// A running sum as the operator sees it: rounded once.
-#[inline(always)]
-pub fn running_sum(mass: u64) -> f32 {
-    // The division is exact.
-    mass as f32 / ONE as f32
 }
 
 /// The first weight of a part of a row whose running sum reaches a target; the length of the part if none does.
