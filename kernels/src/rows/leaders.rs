@@ -84,13 +84,13 @@ fn weigh<S: Simd>(s: S, max: f32, n: usize, reached: Option<f32>, list: &mut Lis
 }
 
 impl<T: Element> Sample<'_, T> {
-    /// Whether the choice may be found so.
+    /// Whether the choice of top-k may be found so.
     #[inline(always)]
     pub(super) fn may_be_led(&self) -> bool {
-        let Stages { k, min_p, is_logits, .. } = self.stages;
+        let Stages { min_p, is_logits, .. } = self.stages;
         let tiny = min_p > 0.0 && min_p < TINY;
         let asked_for = self.filtered.is_some() || self.middle.is_some();
-        k > 0 && is_logits && !tiny && !asked_for && forgives_division(&self.noise)
+        is_logits && !tiny && !asked_for && forgives_division(&self.noise)
     }
 
     /// The choice, if a leader surely wins.

@@ -121,6 +121,13 @@ impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
     }
 }
 
+/// The bits of [`status`].
+#[inline(always)]
+pub(super) fn status_of(summary: Summary, empty: bool) -> u8 {
+    let bit = |bit, holds| if holds { bit } else { 0 };
+    bit(status::NAN, summary.nan) | bit(status::INFINITE, summary.infinite) | bit(status::EMPTY, empty)
+}
+
 /// Whether there is nothing to choose from.
 #[inline(always)]
 fn is_empty<T: Element>(row: &[T], summary: Summary, is_logits: bool) -> bool {
@@ -146,10 +153,7 @@ impl<'a, T: Element> Sample<'a, T> {
 
     #[inline(always)]
     fn status(&self, summary: Summary) -> u8 {
-        let bit = |bit, holds| if holds { bit } else { 0 };
-        bit(status::NAN, summary.nan)
-            | bit(status::INFINITE, summary.infinite)
-            | bit(status::EMPTY, is_empty(self.row, summary, self.stages.is_logits))
+        status_of(summary, is_empty(self.row, summary, self.stages.is_logits))
     }
 
     /// The first pass.
@@ -321,7 +325,8 @@ impl<'a, T: Element> Sample<'a, T> {
 
     #[inline(always)]
     fn certain_whole<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
-        if self.filtered.is_some() || matches!(self.noise, Noise::None) {
+        // Without noise it always is.
+        if self.filtered.is_some() {
             return None;
         }
         if let Noise::Drawn { numbers, first } = self.noise {

@@ -10,7 +10,7 @@ use super::mass::cut;
 use super::nucleus::{Nucleus, Row, top_p};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
-use super::sample::{Choice, Workspace, status};
+use super::sample::{Choice, Workspace, status_of};
 use super::select::top_k;
 use super::softmax::{Weights, softmax_of_list};
 use super::survivors::Above;
@@ -49,12 +49,7 @@ impl<T: Element> Kernel for SampleV1<'_, T> {
     fn run<S: Dot>(mut self, s: S) -> Choice {
         let (first, summary) = first_max(s, self.row, self.nan);
         let empty = summary.max == f32::NEG_INFINITY;
-        let status = [(summary.nan, status::NAN), (summary.infinite, status::INFINITE), (empty, status::EMPTY)];
-        let status = status.into_iter().fold(
-            0,
-            #[inline(always)]
-            |bits, (holds, bit)| if holds { bits | bit } else { bits },
-        );
+        let status = status_of(summary, empty);
         if empty {
             if let Some(filtered) = &mut self.filtered {
                 filtered.fill(f32::NEG_INFINITY);
