@@ -62,13 +62,13 @@ fn horner<S: Simd, const N: usize>(s: S, r: S::F32, c: [f32; N]) -> S::F32 {
 /// e^x: 0 where the result would not be normal, +inf on overflow, NaN for NaN.
 #[inline(always)]
 pub fn exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
-    let y = exp_not_positive(s, x);
+    let y = exp_below_overflow(s, x);
     s.select(s.lt(s.splat(EXP_MAX), x), s.splat(f32::INFINITY), y)
 }
 
 /// [`exp`] for x <= [`constants::EXP_MAX`] or NaN: a softmax has no others.
 #[inline(always)]
-pub fn exp_not_positive<S: Simd>(s: S, x: S::F32) -> S::F32 {
+pub fn exp_below_overflow<S: Simd>(s: S, x: S::F32) -> S::F32 {
     s.select(s.eq(x, x), exp_or_zero(s, x), x)
 }
 

@@ -20,7 +20,7 @@ impl Kernel for Falls {
         for vector in 0..self.vectors {
             let x: [f32; 16] = core::array::from_fn(|i| f32::from_bits(self.first + 16 * vector + i as u32));
             let mut y = [0.0; 16];
-            s.store(math::exp_not_positive(s, s.load(&x)), &mut y);
+            s.store(math::exp_below_overflow(s, s.load(&x)), &mut y);
             for y in y {
                 falls += u32::from(y > previous);
                 previous = y;

@@ -12,7 +12,7 @@ use super::mass::{ONE, Total, mass, running_sum};
 use super::{row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
-use crate::math::exp_not_positive;
+use crate::math::exp_below_overflow;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
 
@@ -181,7 +181,7 @@ struct Share {
 impl Share {
     #[inline(always)]
     fn exp<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
-        let e = exp_not_positive(s, s.sub(v, s.splat(self.max)));
+        let e = exp_below_overflow(s, s.sub(v, s.splat(self.max)));
         s.select(s.le(s.splat(self.least), v), e, s.splat(0.0))
     }
 

@@ -4,7 +4,7 @@ use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
 use super::lane_best::Best;
-use super::nearest::{is_long_of_halves, runs, runs_are_short};
+use super::runs::{is_long_of_halves, runs, runs_are_short};
 use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;

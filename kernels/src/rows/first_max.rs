@@ -2,7 +2,7 @@
 //!
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
-use super::nearest::{runs, runs_are_short};
+use super::runs::{runs, runs_are_short};
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;

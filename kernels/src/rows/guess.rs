@@ -7,7 +7,7 @@ use super::find::positions;
 use super::first_max::{Summary, holds_nan};
 use super::key::clean;
 use super::lane_best::{FEW, reached_by};
-use super::nearest::{runs, runs_are_short};
+use super::runs::{runs, runs_are_short};
 use super::select::{List, look_up};
 use super::threshold::threshold;
 use super::{lanes, vectors};

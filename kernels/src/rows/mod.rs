@@ -31,7 +31,7 @@ mod convert;
 pub use convert::{Narrow, Scale, Widen};
 mod key;
 
-mod nearest;
+mod runs;
 
 mod first_max;
 pub use first_max::{FirstMax, Summary};

@@ -7,7 +7,7 @@
 
 use crate::dispatch::Kernel;
 use crate::element::Element;
-use crate::math::exp_not_positive;
+use crate::math::exp_below_overflow;
 use crate::per_element::per_element;
 use crate::rows::{row_sum, vectors};
 use crate::simd::{Dot, Simd};
@@ -105,7 +105,7 @@ impl<T: Element> Attention<'_, T> {
             scores.len(),
             #[inline(always)]
             |span| {
-                let e = exp_not_positive(s, s.sub(span.load(s, scores, f32::NEG_INFINITY), top));
+                let e = exp_below_overflow(s, s.sub(span.load(s, scores, f32::NEG_INFINITY), top));
                 span.store(s, e, scores);
             },
         );
