@@ -1,7 +1,7 @@
 //! The race of a row that no stage touched with drawn noise. A number takes far longer to draw than an element to read, and most
 //! elements need none: they would lose with the smallest number there is.
 
-use super::race::{Lead, NEAR};
+use super::lead::{Lead, NEAR};
 use super::select::look_up;
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};

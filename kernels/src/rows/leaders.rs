@@ -3,9 +3,9 @@
 
 use super::lane_best::Best;
 use super::largest::First;
+use super::lead::{certain_race, forgives_division};
 use super::min_p::{TINY, surroundings};
 use super::nucleus::Front;
-use super::race::{certain_race, forgives_division};
 use super::sample::{Sample, Stages, Workspace};
 use super::select::List;
 use super::softmax::Weights;

@@ -74,6 +74,7 @@ mod ranks;
 mod shortlist;
 
 mod draw;
+mod lead;
 mod race;
 pub use race::Noise;
 
