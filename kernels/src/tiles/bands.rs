@@ -5,10 +5,11 @@
 //! so no sums wait between slices of K. Lines of the next pair are asked for all along, one or two of each panel every four steps: in
 //! bunches they would keep the loads of the tile waiting.
 
-use super::matmul::{Finished, MATMUL_WORDS, Matmul, Waiting, widths};
+use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use super::rows::{Bands, PackedRows};
 use super::side_by_side::{chunks, slices};
 use super::unit::each_group;
+use super::waiting::{Waiting, widths};
 use crate::dispatch::Isa;
 use crate::simd::Dot;
 use core::ops::Range;

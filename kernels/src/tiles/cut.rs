@@ -2,10 +2,10 @@
 
 use super::bands::{BandPass, UNIT, suit_bands};
 use super::int8::steps_between_requests;
-use super::matmul::{Pass, Waiting, widths};
 use super::rows::{Bands, PackedRows};
 use super::slabs::{SLAB_ROWS, slab_strip};
 use super::straight::{FEW_ROWS, straight_strip};
+use super::waiting::{Pass, Waiting, widths};
 use super::weight_rows::{CELL, Coming, PITCH};
 use crate::dispatch::Isa;
 use crate::simd::Dot;

@@ -2,8 +2,9 @@
 //! each of some parts of the rows. Panels follow one another without a pause.
 
 use super::gemv::gemv;
-use super::matmul::{Finished, Sink, Sweep, widths};
+use super::matmul::{Finished, Sink, Sweep};
 use super::side_by_side::slices;
+use super::waiting::widths;
 use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;

@@ -10,7 +10,8 @@
 
 use super::bands::BANDED;
 use super::rows::PackedRows;
-use super::{few::most_rows, int8::tile, unit::suits_unit};
+use super::waiting::{Pass, Waiting, widths};
+use super::{few::most_rows, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
 use crate::pack::Panels;
 use crate::simd::Dot;
@@ -146,20 +147,6 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
     }
 }
 
-/// Panels NV at a time, then two and one.
-pub(super) fn widths<const NV: usize>(panels: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut first = panels.start;
-    core::iter::from_fn(move || {
-        let width = match panels.end - first {
-            0 => return None,
-            left if left >= NV => NV,
-            left => left.min(2),
-        };
-        first += width;
-        Some(first - width..first)
-    })
-}
-
 /// All rows, over panels.
 pub(super) struct Sweep<'a> {
     pub x: PackedRows<'a>,
@@ -263,93 +250,5 @@ impl Sweep<'_> {
                 }
             },
         )
-    }
-}
-
-/// Groups of MR rows over a slice of the weights of some panels.
-pub(super) struct Pass<'a> {
-    pub x: PackedRows<'a>,
-    /// Which groups of all.
-    pub groups: Range<usize>,
-    /// Quads of K.
-    pub steps: Range<usize>,
-}
-
-impl Pass<'_> {
-    /// Adds the slice's products and `start` to the sums that wait, which count as 0 before the first step. `ask(i, u, of)` is called in
-    /// group `i` for each `u < of`.
-    #[inline(always)]
-    pub fn run<S: Dot, const MR: usize, const NV: usize>(
-        &self,
-        s: S,
-        weights: [&[S::Weights]; NV],
-        start: [S::I32; NV],
-        mut waiting: Waiting<'_>,
-        mut ask: impl FnMut(usize, usize, usize),
-    ) {
-        for (i, group) in self.groups.clone().enumerate() {
-            let mut x: [&[S::Quad]; MR] = [&[]; MR];
-            for m in 0..MR {
-                // Behind the last row it is repeated, and not kept.
-                x[m] = &self.x.row::<S::Quad>((group * MR + m).min(self.x.rows() - 1))[self.steps.clone()];
-            }
-            let mut waiting = waiting.from(i * MR);
-            let acc = waiting.resume::<S, MR, NV>(s, start, self.steps.start);
-            let acc = tile(
-                s,
-                x,
-                weights,
-                #[inline(always)]
-                |u, units| ask(i, u, units),
-                acc,
-            );
-            waiting.park(s, acc);
-        }
-    }
-}
-
-/// Sums of 16 columns that wait between two slices of K, `pitch` of them to a row.
-pub(super) struct Waiting<'a> {
-    pub sums: &'a mut [[i32; 16]],
-    pub pitch: usize,
-}
-
-impl Waiting<'_> {
-    /// Those from a row on.
-    #[inline(always)]
-    pub fn from(&mut self, row: usize) -> Waiting<'_> {
-        Waiting { sums: &mut self.sums[row * self.pitch..], pitch: self.pitch }
-    }
-
-    /// Those of each row from a panel on.
-    #[inline(always)]
-    pub fn behind(&mut self, panels: usize) -> Waiting<'_> {
-        Waiting { sums: &mut self.sums[panels..], pitch: self.pitch }
-    }
-
-    /// The accumulators of MR rows by NV panels before a step of K: `start`, and what waits unless the step is the first.
-    #[inline(always)]
-    pub fn resume<S: Dot, const MR: usize, const NV: usize>(&self, s: S, start: [S::I32; NV], step: usize) -> [[S::I32; NV]; MR] {
-        let mut acc = [start; MR];
-        if step > 0 {
-            let sums = &self.sums[..(MR - 1) * self.pitch + NV];
-            for m in 0..MR {
-                for v in 0..NV {
-                    acc[m][v] = s.add_i32(acc[m][v], s.load_i32(&sums[m * self.pitch + v]));
-                }
-            }
-        }
-        acc
-    }
-
-    /// Lets accumulators wait.
-    #[inline(always)]
-    pub fn park<S: Dot, const MR: usize, const NV: usize>(&mut self, s: S, acc: [[S::I32; NV]; MR]) {
-        let sums = &mut self.sums[..(MR - 1) * self.pitch + NV];
-        for m in 0..MR {
-            for v in 0..NV {
-                s.store_i32(acc[m][v], &mut sums[m * self.pitch + v]);
-            }
-        }
     }
 }

@@ -16,6 +16,7 @@ mod straight;
 mod stripes;
 mod unit;
 mod unpacked;
+mod waiting;
 mod weight_rows;
 
 pub use attention::{Attention, KvTiled};

@@ -2,10 +2,11 @@
 //! it lies, so that each page is looked up once for many lines, and multiplied by all rows; their sums wait between two slabs.
 
 use super::cut::WAITING;
-use super::matmul::{Finished, GROUP, Sink, widths};
+use super::matmul::{Finished, GROUP, Sink};
 use super::rows::PackedRows;
 use super::straight::QUADS;
 use super::unit::UNIT_ROWS;
+use super::waiting::widths;
 use super::weight_rows::WeightRows;
 use crate::pack::panel_vectors;
 use crate::simd::{Dot, TileBlock, TileUnit, Tiles};

@@ -5,9 +5,10 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
-use super::matmul::{Finished, Sink, Waiting};
+use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks, slices};
+use super::waiting::Waiting;
 use super::weight_rows::WeightRows;
 use crate::pack::ones;
 use crate::simd::Dot;

@@ -6,9 +6,10 @@
 //! sums are there.
 
 use super::bands::{BandPass, UNIT};
-use super::matmul::{Finished, Sink, Waiting};
+use super::matmul::{Finished, Sink};
 use super::rows::{Bands, PackedRows};
 use super::unit::{GROUP_SUMS, each_group};
+use super::waiting::Waiting;
 use super::weight_rows::WeightRows;
 use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
