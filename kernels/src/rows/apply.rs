@@ -7,7 +7,7 @@
 
 use super::blocks::{BLOCK, block_maxima, maxima_len};
 use super::bound::bound;
-use super::key::{ascending_to_value, order, value_to_ascending};
+use super::key::{ascending_to_value, bisect, order, value_to_ascending};
 use super::mass::{ONE, Total, mass, running_sum};
 use super::{row_sum, vectors};
 use crate::dispatch::Kernel;
@@ -200,12 +200,13 @@ impl Share {
     /// The smallest value whose probability is not 0: they do not fall where values rise.
     #[inline(always)]
     fn first_positive<S: Simd>(&self, s: S) -> f32 {
-        let (mut low, mut high) = (value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.max));
-        while i64::from(high) - i64::from(low) > 1 {
-            let middle = ((i64::from(low) + i64::from(high)) >> 1) as i32;
-            if self.lanes(s, s.splat(ascending_to_value(middle)))[0] > 0.0 { high = middle } else { low = middle }
-        }
-        ascending_to_value(high)
+        let (_, first) = bisect(
+            value_to_ascending(f32::NEG_INFINITY),
+            value_to_ascending(self.max),
+            #[inline(always)]
+            |value| self.lanes(s, s.splat(value))[0] > 0.0,
+        );
+        first
     }
 }
 

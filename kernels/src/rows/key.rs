@@ -56,6 +56,17 @@ pub fn order<S: Simd>(s: S, bits: S::I32) -> S::I32 {
     s.select_i32(negative, s.xor(bits, s.splat_i32(i32::MAX)), bits)
 }
 
+/// Between two places in the order of numbers the neighbours where `holds` begins to hold: the last number for which it does not, and
+/// the first for which it does. It is not asked of `low`, for which it counts as false, nor of `high`, for which it counts as true.
+#[inline(always)]
+pub fn bisect(mut low: i32, mut high: i32, holds: impl Fn(f32) -> bool) -> (f32, f32) {
+    while i64::from(high) - i64::from(low) > 1 {
+        let middle = low.midpoint(high);
+        if holds(ascending_to_value(middle)) { high = middle } else { low = middle }
+    }
+    (ascending_to_value(low), ascending_to_value(high))
+}
+
 /// The bits of a number of 16 bits. Of numbers that are not negative the larger has the larger.
 #[inline(always)]
 pub fn bits_of_half<T: Element>(x: T) -> i16 {

@@ -1,6 +1,6 @@
 //! Min-p alone: the value from which on elements stay.
 
-use super::key::{ascending_to_value, value_to_ascending};
+use super::key::{bisect, value_to_ascending};
 use super::softmax::Weights;
 use super::{Span, of_one};
 use crate::element::Element;
@@ -50,15 +50,11 @@ pub fn reaches_often<S: Simd, T: Element>(s: S, row: &[T], bound: f32, n: usize)
 }
 
 /// The smallest value whose probability is at least `least`. Probabilities do not fall where values rise, so bisection over the numbers
-/// in their order finds it; it starts where ln says.
+/// in their order finds it.
 #[inline(never)]
 pub fn min_p_bound<S: Simd>(s: S, weights: &Weights, max: f32, least: f32) -> f32 {
     let nothing = value_to_ascending(f32::NEG_INFINITY);
     // A logit of -inf has the probability 0, which may be enough; a probability of -inf is none.
-    let (mut low, mut high) = (nothing - i32::from(!matches!(weights, Weights::Given)), value_to_ascending(max));
-    while i64::from(high) - i64::from(low) > 1 {
-        let middle = low.midpoint(high);
-        if weights.of_one(s, ascending_to_value(middle)) >= least { high = middle } else { low = middle }
-    }
-    ascending_to_value(high)
+    let low = nothing - i32::from(!matches!(weights, Weights::Given));
+    bisect(low, value_to_ascending(max), |value| weights.of_one(s, value) >= least).1
 }

@@ -6,7 +6,7 @@
 
 use core::array;
 
-use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::key::{ascending_to_value, bisect, clean, value_to_ascending};
 use super::race::{Noise, first_place, race};
 use super::select::{List, next_above, next_below};
 use super::shortlist::winner;
@@ -53,12 +53,7 @@ impl Scale {
 
     /// The largest value, up to `most`, that is in range `bin` or behind it; -inf if none is.
     fn largest(self, bin: usize) -> f32 {
-        let (mut low, mut high) = (value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.most));
-        while low < high {
-            let middle = ((i64::from(low) + i64::from(high) + 1) >> 1) as i32;
-            if self.bin(ascending_to_value(middle)) >= bin { low = middle } else { high = middle - 1 }
-        }
-        ascending_to_value(low)
+        bisect(value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.most) + 1, |value| self.bin(value) < bin).0
     }
 }
 

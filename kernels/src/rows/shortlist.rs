@@ -3,7 +3,7 @@
 //! The smallest noises name these ranks, a sample of the row tells about which values have them, and one pass proves it: of the likely
 //! winner it lists what may have its rank, of each other rank it counts what is too small to win with its noise.
 
-use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::key::{bisect, clean, value_to_ascending};
 use super::race::Noise;
 use super::select::List;
 use super::softmax::Weights;
@@ -111,16 +111,9 @@ impl Likely {
 /// does not.
 #[inline(never)]
 fn largest_below<S: Simd>(s: S, weights: &Weights, noise: f32, low: f32, (least, most): (f32, f32)) -> Option<f32> {
-    let loses = |key| weights.of_one(s, ascending_to_value(key)) / noise < low;
-    let (mut below, mut above) = (value_to_ascending(least + 0.0), value_to_ascending(most + 0.0));
-    if !loses(below) {
-        return None;
-    }
-    while i64::from(above) - i64::from(below) > 1 {
-        let middle = below.midpoint(above);
-        if loses(middle) { below = middle } else { above = middle }
-    }
-    Some(ascending_to_value(below))
+    let loses = |value| weights.of_one(s, value) / noise < low;
+    let (least, most) = (least + 0.0, most + 0.0);
+    loses(least).then(|| bisect(value_to_ascending(least), value_to_ascending(most), |value| !loses(value)).0)
 }
 
 /// How many elements are above each value, and a list of those from `least` to the first of the values; `None` without room for it.
