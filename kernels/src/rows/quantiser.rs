@@ -3,8 +3,8 @@
 //! The three are only found in `GroupedMatmulSwigluQuant`: half precision between the product and the integer, true division, and an
 //! offset. In all of them a row with an infinity or a NaN, or without a usable scale, has a value of its own and never a wild byte.
 
-use super::{Span, quantize, vectors};
-use crate::math::constants::ROUND;
+use super::quantize::{quantize, round, top, usable};
+use super::vectors;
 use crate::simd::Simd;
 
 /// How a row of numbers becomes a row of bytes.
@@ -18,13 +18,6 @@ pub enum Quantiser {
     Division,
     /// `scale = (max v - min v) / 255; offset = -128 - rne(min v / scale); q = saturate(rne(v / scale + offset))`
     Asymmetric,
-}
-
-/// 2^-128: a scale must be larger for its reciprocal to be finite.
-const SMALLEST: f32 = f32::from_bits(0x0020_0000);
-
-fn usable(scale: f32) -> bool {
-    scale > SMALLEST && scale < f32::INFINITY
 }
 
 impl Quantiser {
@@ -43,7 +36,7 @@ impl Quantiser {
                 [scale, 0.0]
             }
             Quantiser::Half => {
-                let scale = top(s, row) / 127.0;
+                let scale = top_of(s, row) / 127.0;
                 let inverse = s.splat(1.0 / scale);
                 round(
                     s,
@@ -60,7 +53,7 @@ impl Quantiser {
                 [scale, 0.0]
             }
             Quantiser::Division => {
-                let scale = top(s, row) * (1.0 / 127.0);
+                let scale = top_of(s, row) * (1.0 / 127.0);
                 let divisor = s.splat(scale);
                 round(
                     s,
@@ -77,35 +70,20 @@ impl Quantiser {
     }
 }
 
-/// `max |v|`, a NaN above all: the bits of magnitudes order as they do.
+/// [`top`] of a row.
 #[inline(always)]
-fn top<S: Simd>(s: S, row: &[f32]) -> f32 {
-    let mut top = s.splat_i32(0);
-    vectors(
+fn top_of<S: Simd>(s: S, row: &[f32]) -> f32 {
+    top(
+        s,
         row.len(),
         #[inline(always)]
-        |span| top = s.max_i32(top, s.and(s.bits(span.load(s, row, 0.0)), s.splat_i32(0x7FFF_FFFF))),
-    );
-    f32::from_bits(s.reduce_max_i32(top) as u32)
-}
-
-/// `output = rne(value)`, |value| below 2^22; zeros where there is no scale.
-#[inline(always)]
-fn round<S: Simd>(s: S, usable: bool, n: usize, value: impl Fn(Span) -> S::F32, output: &mut [i8]) {
-    if !usable {
-        output[..n].fill(0);
-        return;
-    }
-    vectors(
-        n,
-        #[inline(always)]
-        |span| span.store_i8(s, s.bits(s.add(value(span), s.splat(ROUND))), output),
-    );
+        |span| span.load(s, row, 0.0),
+    )
 }
 
 #[inline(always)]
 fn asymmetric<S: Simd>(s: S, row: &[f32], output: &mut [i8]) -> [f32; 2] {
-    let (n, amax) = (row.len(), top(s, row));
+    let (n, amax) = (row.len(), top_of(s, row));
     if !amax.is_finite() {
         output[..n].fill(0);
         return [amax, 0.0];

@@ -14,6 +14,37 @@ use crate::simd::{Dot, Simd};
 /// Quantises the row of `n` numbers that `value` gives (twice; zeros behind a tail) and returns its scale.
 #[inline(always)]
 pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32, output: &mut [i8]) -> f32 {
+    let top = top(
+        s,
+        n,
+        #[inline(always)]
+        |span| value(span),
+    );
+    let scale = top / 127.0;
+    let inverse = s.splat(1.0 / scale);
+    round(
+        s,
+        usable(scale),
+        n,
+        #[inline(always)]
+        |span| s.mul(value(span), inverse),
+        output,
+    );
+    scale
+}
+
+/// 2^-128: up to it the reciprocal of a scale is not finite.
+const SMALLEST: f32 = f32::from_bits(0x0020_0000);
+
+/// Whether there is a scale to divide by.
+#[inline(always)]
+pub(super) fn usable(scale: f32) -> bool {
+    scale > SMALLEST && scale < f32::INFINITY
+}
+
+/// `max |v|` of `n` numbers, a NaN above all: the bits of magnitudes order as they do.
+#[inline(always)]
+pub(super) fn top<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32) -> f32 {
     let magnitude = s.splat_i32(0x7FFF_FFFF);
     let mut top = s.splat_i32(0);
     vectors(
@@ -21,22 +52,21 @@ pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32, output:
         #[inline(always)]
         |span| top = s.max_i32(top, s.and(s.bits(value(span)), magnitude)),
     );
-    let scale = f32::from_bits(s.reduce_max_i32(top) as u32) / 127.0;
-    // 2^-128: up to it 1 / scale is not finite.
-    if !(scale > f32::from_bits(0x0020_0000) && scale < f32::INFINITY) {
+    f32::from_bits(s.reduce_max_i32(top) as u32)
+}
+
+/// `output = rne(value)`, |value| below 2^22; zeros where there is no scale.
+#[inline(always)]
+pub(super) fn round<S: Simd>(s: S, usable: bool, n: usize, value: impl Fn(Span) -> S::F32, output: &mut [i8]) {
+    if !usable {
         output[..n].fill(0);
-        return scale;
+        return;
     }
-    let inverse = s.splat(1.0 / scale);
     vectors(
         n,
         #[inline(always)]
-        |span| {
-            let rounded = s.add(s.mul(value(span), inverse), s.splat(ROUND));
-            span.store_i8(s, s.bits(rounded), output);
-        },
+        |span| span.store_i8(s, s.bits(s.add(value(span), s.splat(ROUND))), output),
     );
-    scale
 }
 
 /// `output = quantised input`; returns the scale.
