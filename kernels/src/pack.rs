@@ -15,6 +15,7 @@
 use crate::dispatch::{Kernel, compiled_here};
 use crate::reference::quantize;
 use crate::simd::Dot;
+use core::fmt;
 
 /// Bytes before the first panel.
 pub const HEADER: usize = 64;
@@ -72,11 +73,19 @@ pub fn packed_bytes(experts: usize, k: usize, n: usize) -> Option<usize> {
 }
 
 /// A packed weight that was found whole.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Packed<'a> {
     body: &'a [[i8; 64]],
     sizes: Sizes,
     source: Source,
+}
+
+/// Without the weights.
+impl fmt::Debug for Packed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Packed { sizes, source, .. } = self;
+        f.debug_struct("Packed").field("sizes", sizes).field("source", source).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Packed<'a> {
@@ -126,7 +135,7 @@ impl<'a> Packed<'a> {
 }
 
 /// The panels of one expert.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Panels<'a> {
     weights: &'a [[i8; 64]],
     sums: &'a [[i8; 64]],
@@ -136,6 +145,13 @@ pub struct Panels<'a> {
     window: usize,
     k: usize,
     n: usize,
+}
+
+/// Without the weights.
+impl fmt::Debug for Panels<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Panels").field("k", &self.k).field("n", &self.n).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Panels<'a> {
@@ -206,6 +222,7 @@ impl<'a> Panels<'a> {
 /// pack_i8(&mut packed, 2, 3, |k, n| (10 * k + n) as i8);
 /// let packed = Packed::new(&packed).unwrap();
 /// assert_eq!((packed.k(), packed.n()), (2, 3));
+/// assert_eq!(format!("{packed:?}"), "Packed { sizes: Sizes { experts: 1, k: 2, n: 3 }, source: I8, .. }");
 /// assert_eq!(packed.expert(0).sums(0)[..3], [10, 12, 14]);
 /// ```
 pub fn pack_i8(out: &mut [i8], k: usize, n: usize, weight: impl Fn(usize, usize) -> i8) {

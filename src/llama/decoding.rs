@@ -14,6 +14,7 @@ use crate::ops::{RmsNorm, RmsNormQuant, check};
 use crate::parallel::ParallelFor;
 use crate::tensor::{Describe, Tensor, TensorMut};
 use core::alloc::Layout;
+use core::fmt;
 use core::ops::ControlFlow;
 use tilekern_kernels::element::Element;
 
@@ -51,7 +52,6 @@ use tilekern_kernels::element::Element;
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Decoding<'d, T = f32, K = f32> {
     model: &'d Model<'d, T>,
     sizes: Sizes,
@@ -79,6 +79,13 @@ pub struct Decoding<'d, T = f32, K = f32> {
     generated: &'d mut [i32],
     sampling: Sampling<'d>,
     scratch: &'d mut [u8],
+}
+
+/// Without the caches and the state of the rows.
+impl<T, K> fmt::Debug for Decoding<'_, T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoding").field("sizes", &self.sizes).field("end_id", &self.end_id).finish_non_exhaustive()
+    }
 }
 
 impl<'d, T: Element, K: Element> Decoding<'d, T, K> {

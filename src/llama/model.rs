@@ -9,6 +9,7 @@ use crate::parallel::ParallelFor;
 use crate::scratch::{Plan, Slot};
 use crate::tensor::Tensor;
 use core::alloc::Layout;
+use core::fmt;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::pack::packed_bytes;
 
@@ -24,12 +25,20 @@ pub enum HeadKind {
 }
 
 /// What a model is loaded with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct ModelOptions<'a> {
     /// The last product.
     pub head: HeadKind,
     /// A llama2.c `tokenizer.bin`: for checkpoints that carry none, or instead of the one that they carry.
     pub tokenizer: Option<&'a [u8]>,
+}
+
+/// Of the tokenizer the number of bytes.
+impl fmt::Debug for ModelOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.tokenizer.map(<[u8]>::len);
+        f.debug_struct("ModelOptions").field("head", &self.head).field("tokenizer", &bytes).finish()
+    }
 }
 
 /// A LLaMA model with int8 weights, one scale for each output channel. It is read-only after loading and may serve any number of
@@ -54,7 +63,6 @@ pub struct ModelOptions<'a> {
 /// assert!(count <= 64);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Model<'m, T = f32> {
     shape: Shape,
     eps: f32,
@@ -67,8 +75,19 @@ pub struct Model<'m, T = f32> {
     tokenizer: Option<Tokenizer<'m>>,
 }
 
+/// Without the weights.
+impl<T> fmt::Debug for Model<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = match self.head {
+            Head::Int8(_) => HeadKind::Int8,
+            Head::Float(_) => HeadKind::Float,
+        };
+        f.debug_struct("Model").field("shape", &self.shape).field("head", &head).finish_non_exhaustive()
+    }
+}
+
 /// The last product's weights.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Head<'m, T> {
     Int8(Weight<'m>),
     /// `[vocab][dim]`
@@ -76,7 +95,7 @@ pub(crate) enum Head<'m, T> {
 }
 
 /// A packed weight and the scales of its outputs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Weight<'m> {
     pub packed: &'m [i8],
     pub scale: &'m [f32],

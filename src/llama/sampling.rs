@@ -89,7 +89,6 @@ pub(super) fn workspace<P: ParallelFor>(host: &Host<P>, batch: usize, vocab: usi
 }
 
 /// The sampling of a batch.
-#[derive(Debug)]
 pub(super) struct Sampling<'d> {
     /// 0 for greedy rows.
     temperature: &'d mut [f32],

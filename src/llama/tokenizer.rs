@@ -103,7 +103,7 @@ pub(crate) fn plan(plan: &mut Plan, file: &[u8], vocab: usize) -> Result<Tokeniz
 }
 
 /// A tokenizer in the memory of its model.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Tokenizer<'m> {
     text: &'m [u8],
     ends: &'m [u32],

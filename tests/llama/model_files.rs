@@ -42,6 +42,23 @@ fn every_format_tells_its_shape() {
 }
 
 #[test]
+fn what_is_shown_of_a_model_leaves_its_memory_out() {
+    let tokens = tokenizer(300);
+    let (file, options) = (Weights::tiny(1, false).version_0(), ModelOptions { tokenizer: Some(&tokens), ..Default::default() });
+    assert_eq!(format!("{options:?}"), format!("ModelOptions {{ head: Int8, tokenizer: Some({}) }}", tokens.len()));
+    let mut memory = memory::<f32>(&options, &file);
+    let model = Model::<f32>::load(&options, &file, &mut memory).unwrap();
+    let (host, config) = (Host::new(), DecodingConfig::new(3, 3, -1));
+    let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, &model).unwrap());
+    let decoding = Decoding::<f32>::new(&host, &config, &model, &mut memory).unwrap();
+    for (text, begin) in
+        [(format!("{model:?}"), "Model { shape: Shape {"), (format!("{decoding:?}"), "Decoding { sizes: Sizes {")]
+    {
+        assert!(text.starts_with(begin) && text.len() < 250, "{text}");
+    }
+}
+
+#[test]
 fn headers_are_checked() {
     let weights = Weights::tiny(2, true);
     let file = weights.version_0();
