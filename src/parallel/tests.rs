@@ -1,8 +1,11 @@
 //! Two threads at once over everything that hands out parts: what an interpreter looks through for overlaps.
 
 use super::*;
+use crate::scratch::PerWorker;
+use crate::tensor::TensorMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec::Vec;
+use tilekern_kernels::tiles::Bands;
 
 /// Two threads, each of which takes whichever task is next.
 struct Two;
