@@ -27,6 +27,8 @@
 //! Features: `std` and `rayon` by default, `alloc`, `ascend`; `no_std` without them.
 #![no_std]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 

@@ -68,7 +68,8 @@ impl Default for Host<Serial> {
 }
 
 impl<P: ParallelFor> Host<P> {
-    /// The best instruction set, on a pool.
+    /// The best instruction set, on a pool. A pool without a worker, which [`Host::with`] refuses, is not looked for here: it breaks the
+    /// contract of [`ParallelFor`], and calls panic or leave their outputs as they were.
     ///
     /// ```
     /// use tilekern::{Host, Isa, Serial};

@@ -9,6 +9,8 @@
 /// wrote, later tasks of the same worker and the caller of `run` see. Tasks do not call `run` themselves: where threads take up other
 /// tasks while they wait, as rayon's do, two would run with one worker.
 ///
+/// A reference to a pool is one, and so are a `Box` and an `Arc` of it (feature `alloc`).
+///
 /// ```
 /// use tilekern::{ParallelFor, Serial};
 /// use core::sync::atomic::{AtomicUsize, Ordering};
@@ -53,7 +55,29 @@ unsafe impl<P: ParallelFor + ?Sized> ParallelFor for &P {
     }
 }
 
-/// A rayon thread pool of its own.
+// SAFETY: as behind a reference.
+#[cfg(feature = "alloc")]
+unsafe impl<P: ParallelFor + ?Sized> ParallelFor for alloc::boxed::Box<P> {
+    fn workers(&self) -> usize {
+        (**self).workers()
+    }
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+        (**self).run(tasks, task);
+    }
+}
+
+// SAFETY: as behind a reference. Whichever owner is last drops the pool, on its own thread: so the pool is `Send`.
+#[cfg(feature = "alloc")]
+unsafe impl<P: ParallelFor + Send + ?Sized> ParallelFor for alloc::sync::Arc<P> {
+    fn workers(&self) -> usize {
+        (**self).workers()
+    }
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+        (**self).run(tasks, task);
+    }
+}
+
+/// A rayon thread pool: one of its own ([`Rayon::new`]), or one that a program has already.
 ///
 /// Calls made inside the pool ([`Rayon::install`]) allocate nothing; a call from outside enters the pool through rayon's queue,
 /// which allocates one block about every 63 times.
@@ -63,6 +87,18 @@ unsafe impl<P: ParallelFor + ?Sized> ParallelFor for &P {
 ///
 /// let host = Host::with(Isa::detect(), Rayon::new(2)?)?;
 /// # let _ = host;
+/// # Ok::<(), tilekern::Error>(())
+/// ```
+///
+/// Several hosts share one behind an `Arc`:
+///
+/// ```
+/// use std::sync::Arc;
+/// use tilekern::{Host, ParallelFor, Rayon};
+///
+/// let pool = Arc::new(Rayon::new(2)?);
+/// let (one, other) = (Host::best(pool.clone()), Host::best(pool));
+/// assert_eq!((one.pool().workers(), other.pool().workers()), (2, 2));
 /// # Ok::<(), tilekern::Error>(())
 /// ```
 #[cfg(feature = "rayon")]
@@ -83,6 +119,23 @@ impl Rayon {
     /// Runs `f` on a thread of the pool.
     pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         self.pool.install(f)
+    }
+}
+
+/// A pool that a program has already, with whatever else runs in it.
+///
+/// ```
+/// use tilekern::{Host, ParallelFor, Rayon};
+///
+/// let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build()?;
+/// let host = Host::best(Rayon::from(pool));
+/// assert_eq!(host.pool().workers(), 3);
+/// # Ok::<(), rayon::ThreadPoolBuildError>(())
+/// ```
+#[cfg(feature = "rayon")]
+impl From<rayon::ThreadPool> for Rayon {
+    fn from(pool: rayon::ThreadPool) -> Rayon {
+        Rayon { pool }
     }
 }
 
