@@ -54,10 +54,7 @@ impl Batch {
             TensorMut::new([ROWS], &mut tokens).unwrap(),
         );
         call.q = Some(Noise::Exponential(Tensor::new([ROWS, v], &self.q).unwrap()));
-        let layout = host.workspace(&call).unwrap();
-        if layout.size() > scratch.len() {
-            *scratch = Scratch::new(layout);
-        }
+        let scratch = scratch.reserve(host.workspace(&call).unwrap()).unwrap();
         let start = Instant::now();
         host.run(black_box(call), scratch).unwrap();
         (start.elapsed().as_secs_f64(), tokens)
@@ -75,7 +72,7 @@ fn main() {
     let q = (0..ROWS * v).map(|_| normal(&mut state).powi(2) * 0.5 + 1e-3).collect();
     let batch = Batch { v, logits, q };
     let (one, many) = (Host::with(Isa::detect(), Serial).unwrap(), Host::with(Isa::detect(), cores::pool(threads)).unwrap());
-    let mut scratch = Scratch::new(std::alloc::Layout::new::<u8>());
+    let mut scratch = Scratch::default();
     println!("{}, {ROWS} rows of {v}, {threads} threads against one", one.isa().name());
     for (name, work) in [
         ("the largest element", Work::Floor),

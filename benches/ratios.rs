@@ -64,7 +64,7 @@ impl Setting {
         let (k, p, min_p, mut seeds) = ([case.k], [T::narrow(case.p)], [T::narrow(case.min_p)], [7, 0]);
         let mut q = self.q.clone();
         let mut token = [-1];
-        let (mut scratch, mut floors, mut times) = (Scratch::new(std::alloc::Layout::new::<u8>()), vec![], vec![]);
+        let (mut scratch, mut floors, mut times) = (Scratch::default(), vec![], vec![]);
         for (turn, next) in (0..).zip(rows.chunks_exact(v).cycle().take(self.turns)) {
             ranks::turn(&mut q);
             seeds[1] = 4 * turn;
@@ -93,12 +93,9 @@ impl Setting {
                 call.is_need_logits = true;
                 call.logits_top_kp_select = Some(TensorMut::new([1, v], &mut filtered).unwrap());
             }
-            let layout = self.host.workspace(&call).unwrap();
-            if layout.size() > scratch.len() {
-                scratch = Scratch::new(layout);
-            }
+            let scratch = scratch.reserve(self.host.workspace(&call).unwrap()).unwrap();
             let start = Instant::now();
-            self.host.run_mut(black_box(&mut call), &mut scratch).unwrap();
+            self.host.run_mut(black_box(&mut call), scratch).unwrap();
             times.push(start.elapsed().as_secs_f64());
             let chosen: f32 = row[token[0] as usize].as_();
             assert!(chosen > f32::NEG_INFINITY && (case.choice != Choice::Best || chosen == top));

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use stop::Stop;
 use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};
-use tilekern::{Host, Isa, ParallelFor, Rayon, Serial, Tensor, TensorMut};
+use tilekern::{Host, Isa, ParallelFor, Rayon, Scratch, Serial, Tensor, TensorMut};
 
 const HELP: &str = "\
 Continues texts with a LLaMA model.
@@ -135,28 +135,6 @@ fn read(path: &Path) -> Result<Vec<u8>, Stop> {
     }
 }
 
-/// Memory aligned to 64 bytes, or a sentence where there is not so much.
-struct Memory {
-    bytes: Vec<u8>,
-    size: usize,
-}
-
-impl Memory {
-    fn new(size: usize) -> Result<Memory, Stop> {
-        let mut bytes = Vec::new();
-        if bytes.try_reserve_exact(size + 63).is_err() {
-            return refused(format!("there is no memory of {size} bytes"));
-        }
-        bytes.resize(size + 63, 0);
-        Ok(Memory { bytes, size })
-    }
-
-    fn as_mut(&mut self) -> &mut [u8] {
-        let start = self.bytes.as_ptr().align_offset(64);
-        &mut self.bytes[start..start + self.size]
-    }
-}
-
 /// What one prompt became.
 struct Row {
     tokens: Vec<i32>,
@@ -211,8 +189,8 @@ fn generate<P: ParallelFor>(host: &Host<P>, options: &Options) -> Result<(), Sto
     let name = options.checkpoint.as_deref().map_or("the built-in model".into(), |path| path.display().to_string());
     let model_options = ModelOptions { tokenizer: tokenizer.as_deref(), ..Default::default() };
     let unusable = |error: tilekern::Error| Stop::Refused(format!("cannot use {name}: {error}"));
-    let mut memory = Memory::new(Model::<f32>::layout(&model_options, file).map_err(unusable)?.size())?;
-    let model = Model::<f32>::load(&model_options, file, memory.as_mut()).map_err(unusable)?;
+    let mut memory = Scratch::try_new(Model::<f32>::layout(&model_options, file).map_err(unusable)?)?;
+    let model = Model::<f32>::load(&model_options, file, &mut memory).map_err(unusable)?;
     if model.token_text(0, 0).is_err() {
         return refused(format!("{name} carries no tokenizer: --tokenizer names one"));
     }
@@ -236,9 +214,9 @@ fn generate<P: ParallelFor>(host: &Host<P>, options: &Options) -> Result<(), Sto
     // What follows the last position of the context is still generated.
     let max_new = options.steps.min(context + 1 - shortest).max(1);
     let config = DecodingConfig { batch, max_prompt: longest, max_new, end_id: BEGIN };
-    let workspace_bytes = Decoding::<f32>::layout(host, &config, &model).map_err(unusable)?.size();
-    let mut memory = Memory::new(workspace_bytes)?;
-    let mut decoding = Decoding::<f32>::new(host, &config, &model, memory.as_mut()).map_err(unusable)?;
+    let workspace = Decoding::<f32>::layout(host, &config, &model).map_err(unusable)?;
+    let mut memory = Scratch::try_new(workspace)?;
+    let mut decoding = Decoding::<f32>::new(host, &config, &model, &mut memory).map_err(unusable)?;
     for row in 0..batch {
         decoding.set_row(row, &options.sampling)?;
     }
@@ -295,7 +273,8 @@ fn generate<P: ParallelFor>(host: &Host<P>, options: &Options) -> Result<(), Sto
             out,
             "{{\"tokens\": {tokens}, \"text\": {text}, \"prefill_s\": {prefill_s}, \"decode_s\": {decode_s}, \
              \"prefill_tokens_per_s\": {prefill_rate}, \"decode_tokens_per_s\": {decode_rate}, \
-             \"workspace_bytes\": {workspace_bytes}, \"isa\": {}, \"threads\": {}}}",
+             \"workspace_bytes\": {}, \"isa\": {}, \"threads\": {}}}",
+            workspace.size(),
             quoted(host.isa().name()),
             options.threads,
         )?;

@@ -198,7 +198,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// An owned workspace.
+/// An owned workspace, that of one call after another where it grows ([`Scratch::reserve`]).
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -215,10 +215,57 @@ pub struct Scratch(aligned_vec::AVec<u8, aligned_vec::ConstAlign<ALIGN>>);
 
 #[cfg(feature = "alloc")]
 impl Scratch {
-    /// Memory of that size, aligned to 64 bytes. Where there is none the program is aborted, as by a `Vec`; whoever wants to survive
-    /// brings memory of their own.
+    /// Memory of that size, aligned to 64 bytes. Where there is none the program is aborted, as by a `Vec`.
     pub fn new(layout: Layout) -> Scratch {
         Scratch(aligned_vec::avec![[ALIGN] | 0u8; layout.size()])
+    }
+
+    /// The same, or an error (-1) where there is no such memory.
+    ///
+    /// ```
+    /// use core::alloc::Layout;
+    /// use tilekern::{Scratch, Status};
+    ///
+    /// let most = Layout::from_size_align(isize::MAX as usize - 63, 64).unwrap();
+    /// assert_eq!(Scratch::try_new(most).unwrap_err().status(), Status::Workspace);
+    /// ```
+    pub fn try_new(layout: Layout) -> Result<Scratch, Error> {
+        let mut bytes = aligned_vec::AVec::new(ALIGN);
+        let none = |_| Error::new(Status::Workspace, "workspace", layout.size(), "no memory of that size");
+        bytes.try_reserve_exact(layout.size()).map_err(none)?;
+        bytes.resize(layout.size(), 0);
+        Ok(Scratch(bytes))
+    }
+
+    /// So much of it; where it is shorter it becomes longer first. What it held is lost then, and all of it where that is an
+    /// error (-1): the old memory goes before the new comes, so that there is never need for both.
+    ///
+    /// ```
+    /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::Multinomial};
+    ///
+    /// let (host, mut scratch) = (Host::new(), Scratch::default());
+    /// for categories in [3, 1000] {
+    ///     let (weights, mut chosen) = (vec![1.0f32; categories], [-1]);
+    ///     let call = Multinomial::new(Tensor::new([categories], &weights)?, TensorMut::new([1], &mut chosen)?);
+    ///     let workspace = host.workspace(&call)?;
+    ///     host.run(call, scratch.reserve(workspace)?)?;
+    /// }
+    /// # Ok::<(), tilekern::Error>(())
+    /// ```
+    pub fn reserve(&mut self, layout: Layout) -> Result<&mut [u8], Error> {
+        if self.len() < layout.size() {
+            *self = Scratch::default();
+            *self = Scratch::try_new(layout)?;
+        }
+        Ok(&mut self[..layout.size()])
+    }
+}
+
+/// No memory yet.
+#[cfg(feature = "alloc")]
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch(aligned_vec::AVec::new(ALIGN))
     }
 }
 

@@ -114,7 +114,7 @@ fn choose(rows: &Rows, options: &Options) -> Result<(Vec<Vec<i64>>, Vec<usize>),
     let host = Host::new();
     let (mut chosen, mut select) = (vec![0; b], vec![0.0f32; b * v]);
     let mut tokens = vec![Vec::new(); b];
-    let mut scratch = None;
+    let mut scratch = Scratch::default();
     for draw in 0..options.count {
         // Each row a seed of its own, each draw the next counters: 12 words, as torch takes.
         let seeds: Vec<i64> = (0..b as i64).flat_map(|row| [options.seed.wrapping_add(row), 12 * draw]).collect();
@@ -129,11 +129,8 @@ fn choose(rows: &Rows, options: &Options) -> Result<(Vec<Vec<i64>>, Vec<usize>),
         call.q = (options.temperature > 0.0).then_some(Noise::Seeds(Tensor::new([b, 2], &seeds)?));
         call.is_need_logits = true;
         call.logits_top_kp_select = Some(TensorMut::new([b, v], &mut select)?);
-        let scratch = match &mut scratch {
-            Some(scratch) => scratch,
-            none => none.insert(Scratch::new(host.workspace(&call)?)),
-        };
-        host.run(call, scratch)?;
+        let workspace = host.workspace(&call)?;
+        host.run(call, scratch.reserve(workspace)?)?;
         for (tokens, &token) in tokens.iter_mut().zip(&chosen) {
             tokens.push(token);
         }
