@@ -38,19 +38,25 @@ pub trait Run<C>: Backend {
         self.run_mut(&mut call, scratch)
     }
 
-    /// The same for a call that stays: to be run again once its tensors hold something else.
+    /// The same for a call that stays, to be run again with other attributes, or with other tensors in its fields. Those that it has
+    /// borrow their memory for as long as it lives: what it wrote is read through them ([`TensorMut::as_slice`](crate::TensorMut::as_slice)),
+    /// and memory that somebody writes in between is described by [`Tensor::from_raw`](crate::Tensor::from_raw).
+    ///
+    /// One token after the other:
     ///
     /// ```
-    /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::RmsNorm};
+    /// use tilekern::{Dims, Host, Run, Scratch, Tensor, TensorMut, ops::RmsNorm};
     ///
-    /// let (x, gamma, mut y) = ([3.0f32, 4.0], [1.0f32, 1.0], [0.0f32; 2]);
-    /// let host = Host::new();
-    /// let mut call = RmsNorm::new(Tensor::new([1, 2], &x)?, Tensor::new([2], &gamma)?, TensorMut::new([1, 2], &mut y)?);
+    /// let (tokens, gamma, mut normed) = ([3.0f32, 4.0, 5.0, 12.0, 8.0, 15.0], [1.0f32, 1.0], [0.0f32; 6]);
+    /// let (host, row) = (Host::new(), Dims::contiguous(&[1, 2])?);
+    /// let mut call = RmsNorm::new(Tensor::shape_only(row), Tensor::new([2], &gamma)?, TensorMut::shape_only(row));
     /// let mut scratch = Scratch::new(host.workspace(&call)?);
-    /// host.run_mut(&mut call, &mut scratch)?;
-    /// call.eps = 1.0;
-    /// host.run_mut(&mut call, &mut scratch)?;
-    /// assert!((y[0] - 3.0 / 13.5f32.sqrt()).abs() < 1e-5);
+    /// for (x, y) in tokens.chunks_exact(2).zip(normed.chunks_exact_mut(2)) {
+    ///     (call.input, call.output) = (Tensor::with(row, x)?, TensorMut::with(row, y)?);
+    ///     host.run_mut(&mut call, &mut scratch)?;
+    ///     assert!(call.output.as_slice().is_some_and(|y| y[0] < y[1]));
+    /// }
+    /// assert!((normed[0] - 3.0 / 12.5f32.sqrt()).abs() < 1e-5);
     /// # Ok::<(), tilekern::Error>(())
     /// ```
     fn run_mut(&self, call: &mut C, scratch: Self::Scratch<'_>) -> Result<(), Error>;

@@ -105,10 +105,28 @@ impl<'a, T> Tensor<'a, T> {
     /// # Safety
     ///
     /// * `data` is null, or `dims.extent()` elements of one allocation lie behind it. Those that `dims` addresses can be read during
-    ///   `'a` and are not written meanwhile; those in gaps between them are written by outputs of the same call at most.
+    ///   `'a`, and nobody writes them while a call runs that has the tensor, or a slice of it lives; those in gaps between them are
+    ///   written by outputs of the same call at most.
     /// * A misaligned `data` is allowed: validation refuses it before it is read.
     pub unsafe fn from_raw(dims: Dims, data: *const T) -> Self {
         Tensor { data, dims, memory: PhantomData }
+    }
+
+    /// The elements, row-major; `None` where they have gaps or another order, and without data.
+    ///
+    /// ```
+    /// use tilekern::Tensor;
+    ///
+    /// let x = [1, 2, 3, 4, 5, 6];
+    /// assert_eq!(Tensor::new([2, 2], &x)?.as_slice(), Some(&[1, 2, 3, 4][..]));
+    /// assert_eq!(Tensor::strided([2, 2], [3, 1], &x)?.as_slice(), None);
+    /// # Ok::<(), tilekern::Error>(())
+    /// ```
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        let (here, length) = (self.location(), self.dims.extent());
+        let whole = here.has_data() && here.is_aligned() && (length == 0 || self.dims.is_contiguous());
+        // SAFETY: `data` is neither null nor misaligned, and the elements of the extent can be read.
+        whole.then(|| unsafe { core::slice::from_raw_parts(self.data, length) })
     }
 
     /// Row `r`: all dimensions but the last are counted through row-major.
@@ -183,11 +201,48 @@ impl<'a, T> TensorMut<'a, T> {
     /// # Safety
     ///
     /// * `data` is null, or `dims.extent()` elements of one allocation lie behind it. Those that `dims` addresses can be read and written
-    ///   during `'a`, by nobody else; those in gaps between them are left alone.
+    ///   during `'a`, by nobody else while a call runs that has the tensor, or a slice of it lives; those in gaps between them are left
+    ///   alone.
     /// * A misaligned `data`, or one that overlaps another tensor of the same call, is allowed: validation refuses it before it is
     ///   used.
     pub unsafe fn from_raw(dims: Dims, data: *mut T) -> Self {
         TensorMut { data, dims, memory: PhantomData }
+    }
+
+    /// The same memory, to write for a while.
+    ///
+    /// ```
+    /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::RmsNorm};
+    ///
+    /// let (x, gamma, mut y) = ([3.0f32, 4.0], [1.0f32, 1.0], [0.0f32; 2]);
+    /// let (x, gamma, mut y) = (Tensor::new([1, 2], &x)?, Tensor::new([2], &gamma)?, TensorMut::new([1, 2], &mut y)?);
+    /// let (host, call) = (Host::new(), RmsNorm::new(x, gamma, y.reborrow()));
+    /// let mut scratch = Scratch::new(host.workspace(&call)?);
+    /// host.run(call, &mut scratch)?;
+    /// assert!(y.as_slice().is_some_and(|y| y[0] < y[1]));
+    /// # Ok::<(), tilekern::Error>(())
+    /// ```
+    pub fn reborrow(&mut self) -> TensorMut<'_, T> {
+        TensorMut { data: self.data, dims: self.dims, memory: PhantomData }
+    }
+
+    /// The same memory, to read for a while: what one call has written, for the next.
+    ///
+    /// ```
+    /// use tilekern::{Describe, TensorMut};
+    ///
+    /// let mut y = [0i64; 4];
+    /// let y = TensorMut::new([4], &mut y)?;
+    /// assert_eq!(y.as_view().dims().shape(), [4]);
+    /// # Ok::<(), tilekern::Error>(())
+    /// ```
+    pub fn as_view(&self) -> Tensor<'_, T> {
+        Tensor { data: self.data, dims: self.dims, memory: PhantomData }
+    }
+
+    /// The elements, as [`Tensor::as_slice`] has them.
+    pub fn as_slice(&self) -> Option<&[T]> {
+        self.as_view().as_slice()
     }
 
     /// Row `r`, to write.

@@ -42,14 +42,4 @@ impl<'a, T> TensorMut<'a, T> {
         (0..count)
             .map(move |i| (i * dims.shape[0], TensorMut { data: data.wrapping_add(i * pitch), dims, memory: super::PhantomData }))
     }
-
-    /// The same memory, to write for a while.
-    pub(crate) fn reborrow(&mut self) -> TensorMut<'_, T> {
-        TensorMut { data: self.data, dims: self.dims, memory: super::PhantomData }
-    }
-
-    /// The same memory, to read for a while.
-    pub(crate) fn as_view(&self) -> Tensor<'_, T> {
-        Tensor { data: self.data, dims: self.dims, memory: super::PhantomData }
-    }
 }
