@@ -22,9 +22,11 @@ static void parallel_for(void *user, size_t tasks, void (*task)(void *arg, size_
 }
 #endif
 
+/* The message is empty until a call that takes the context fails; the first that fails ends the program. */
 static void check(int32_t status, const char *what) {
   if (status == TK_STATUS_SUCCESS) return;
-  fprintf(stderr, "%s: status %d %s\n", what, (int)status, context.message);
+  const char *why = context.message[0] != '\0' ? context.message : tk_status_string(status);
+  fprintf(stderr, "%s: status %d %s\n", what, (int)status, why);
   exit(1);
 }
 

@@ -101,7 +101,8 @@ class Error : public std::runtime_error {
   std::int32_t status_;
 };
 
-/// Throws for a status other than 0.
+/// Throws for a status other than 0. The context is that of the call, and none behind a function that takes none: it would say what
+/// another call left in it.
 inline void check(std::int32_t status, const tk_context *context = nullptr) {
   if (status != TK_STATUS_SUCCESS) throw Error(status, context);
 }
