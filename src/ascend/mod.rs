@@ -41,26 +41,29 @@ pub use tensor::{DeviceScratch, DeviceTensor, DeviceTensorMut};
 ///
 /// ```no_run
 /// use tilekern::acl::{Buffer, Device, Stream, load};
-/// use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Run, ops::TopKTopPSample};
+/// use tilekern::{Ascend, DeviceScratch, DeviceTensor, DeviceTensorMut, Error, Run, ops::TopKTopPSample};
+///
+/// fn choose(stream: &Stream<'_>) -> Result<i64, Error> {
+///     let logits = Buffer::from_slice(stream, &[2.0f32, 1.0, 0.5, 3.0])?;
+///     let (top_k, top_p) = (Buffer::from_slice(stream, &[3])?, Buffer::from_slice(stream, &[1.0f32])?);
+///     let mut token = Buffer::<i64>::new(stream, 1)?;
+///
+///     let npu = Ascend::new(stream);
+///     let call = TopKTopPSample::new(
+///         DeviceTensor::new([1, 4], &logits)?,
+///         DeviceTensor::new([1], &top_k)?,
+///         DeviceTensor::new([1], &top_p)?,
+///         DeviceTensorMut::new([1], &mut token)?,
+///     );
+///     let mut workspace = Buffer::new(stream, npu.workspace(&call)?.size())?;
+///     npu.run(call, DeviceScratch::new(&mut workspace))?;
+///     let mut chosen = [0];
+///     token.read(&mut chosen)?; // waits
+///     Ok(chosen[0])
+/// }
 ///
 /// let device = Device::open(load::cann()?, 0)?;
-/// let stream = Stream::new(&device)?;
-/// let logits = Buffer::from_slice(&stream, &[2.0f32, 1.0, 0.5, 3.0])?;
-/// let (top_k, top_p) = (Buffer::from_slice(&stream, &[3])?, Buffer::from_slice(&stream, &[1.0f32])?);
-/// let mut token = Buffer::<i64>::new(&stream, 1)?;
-///
-/// let npu = Ascend::new(&stream);
-/// let call = TopKTopPSample::new(
-///     DeviceTensor::new([1, 4], &logits)?,
-///     DeviceTensor::new([1], &top_k)?,
-///     DeviceTensor::new([1], &top_p)?,
-///     DeviceTensorMut::new([1], &mut token)?,
-/// );
-/// let mut workspace = Buffer::new(&stream, npu.workspace(&call)?.size())?;
-/// npu.run(call, DeviceScratch::new(&mut workspace))?;
-/// let mut chosen = [0];
-/// token.read(&mut chosen)?; // waits
-/// assert_eq!(chosen, [3]);
+/// assert_eq!(choose(&Stream::new(&device)?)?, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +98,7 @@ impl<'t> Ascend<'t> {
     /// Lets this thread work on the stream's device, where that is known.
     fn enter(&self) -> Result<(), Error> {
         let Some(device) = self.device else { return Ok(()) };
-        device.enter().map_err(|error| failed(error.function(), error.code()))
+        Ok(device.enter()?)
     }
 
     /// What the library said about this thread's last failure. Reading clears it: it is asked once, right behind an error that
@@ -149,6 +152,14 @@ pub(crate) fn unsupported(argument: &'static str, expected: impl Into<Value>, fo
 /// [`unsupported`] where it does not hold.
 fn supports(argument: &'static str, holds: bool, expected: &'static str, found: impl Into<Value>) -> Result<(), Error> {
     if holds { Ok(()) } else { Err(unsupported(argument, expected, found)) }
+}
+
+/// The function and its code, with [`Status::Backend`]. The sentence that the library left stays with ACL's error:
+/// [`Ascend::recent_message`] has given it away.
+impl From<tilekern_acl::Error> for Error {
+    fn from(error: tilekern_acl::Error) -> Error {
+        failed(error.function(), error.code())
+    }
 }
 
 /// A function of ACL failed.

@@ -93,7 +93,7 @@ impl<P: ParallelFor> Host<P> {
         let workers = self.pool.workers();
         let (hidden, inner) = (Rows { rows: d.rows, columns: d.hidden }, Rows { rows: d.rows, columns: d.inner });
         let query = HeadSizes { batch: d.batch, heads: d.heads, tokens: d.tokens, size: d.width, columns: d.query() };
-        let product = |k, n| Ok(quant_matmul::plan(workers, Product3 { m: d.rows, k, n }, format)?.0.bytes());
+        let product = |k, n| Ok::<_, Error>(quant_matmul::plan(workers, Product3 { m: d.rows, k, n }, format)?.0.bytes());
         let steps = [
             product(d.hidden, d.query())?,
             product(d.query(), d.hidden)?,

@@ -268,7 +268,7 @@ impl<'m, T> Model<'m, T> {
             let (weight, scale);
             (weight, packed) = packed.split_at(packed_bytes(1, k, n).unwrap_or(0));
             (scale, scales) = scales.split_at(n);
-            Ok((Tensor::new([weight.len()], weight)?, Tensor::new([n], scale)?))
+            Ok::<_, Error>((Tensor::new([weight.len()], weight)?, Tensor::new([n], scale)?))
         };
         let [wq, wk, wv, wo, w1, w2, w3] = MATRICES.map(&mut next);
         let ((wq, wq_scale), (wk, wk_scale), (wv, wv_scale), (wo, wo_scale)) = (wq?, wk?, wv?, wo?);

@@ -53,6 +53,8 @@ fn an_error_says_what_the_library_said() {
         let error = Buffer::<u8>::new(stream, 1).unwrap_err();
         let expected = "aclrtMalloc: 207001 (ACL_ERROR_RT_MEMORY_ALLOCATION): EZ9999: said the library";
         assert_eq!(error.to_string(), expected);
+        let short = "aclrtMalloc: expected success, found 207001 ACL_ERROR_RT_MEMORY_ALLOCATION (-3)";
+        assert_eq!(tilekern::Error::from(error).to_string(), short);
         recorder::succeed();
         let huge = Buffer::<u64>::new(stream, usize::MAX / 4);
         assert_eq!(huge.unwrap_err().code(), 107_000);
