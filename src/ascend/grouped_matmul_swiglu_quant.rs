@@ -15,12 +15,8 @@ use crate::error::Error;
 use crate::ops::{Bias, ChannelScale, FORMAT_NZ, FORMAT_PACKED, GroupedMatmulSwigluQuant, GroupedScale, GroupedWeight};
 use crate::tensor::Describe;
 use tilekern_acl::lock::Lock;
+use tilekern_acl::operators::{GROUPED_MAX_K, GROUPED_MAX_N};
 use tilekern_acl::table::{Grouped, GroupedV1, GroupedV2, Operator};
-
-/// The NPU's limits.
-const MAX_N: usize = 10_240;
-const MAX_K: usize = 65_535;
-const MAX_K_FOUR: usize = 19_999;
 
 /// Whether V1 was called with weights of four bits in this process; none where it was not called.
 static FOUR: Lock<Option<bool>> = Lock::new(None);
@@ -31,10 +27,9 @@ impl<'t> Dispatch<GroupedMatmulSwigluQuant<'_, Self>> for Ascend<'t> {
     fn dispatch(&self, call: &Call<'_, 't>, job: Job<'_>) -> Result<(), Error> {
         let sizes = call.check(job.runs())?;
         let four = matches!(call.weight, GroupedWeight::I4(_));
-        supports("weight_scale", sizes.n <= MAX_N, "at most 10 240 columns on the NPU", sizes.n)?;
-        let (max, at_most) =
-            if four { (MAX_K_FOUR, "at most 19 999 columns on the NPU") } else { (MAX_K, "at most 65 535 columns on the NPU") };
-        supports("x", sizes.k <= max, at_most, sizes.k)?;
+        supports("weight_scale", sizes.n <= GROUPED_MAX_N, "at most 10 240 columns on the NPU", sizes.n)?;
+        let at_most = if four { "at most 19 999 columns on the NPU" } else { "at most 65 535 columns on the NPU" };
+        supports("x", sizes.k <= GROUPED_MAX_K[usize::from(four)], at_most, sizes.k)?;
         supports("weight_format", call.weight_format != FORMAT_PACKED, "2 or 29 on the NPU", i64::from(call.weight_format))?;
         let blocks = call.weight_format == FORMAT_NZ;
         supports("weight_format", four || blocks, "29 for int8 weights on the NPU", i64::from(call.weight_format))?;

@@ -105,6 +105,11 @@ pub type aclnnGatherGetWorkspaceSize = unsafe extern "C" fn(
     executor: *mut *mut aclOpExecutor,
 ) -> aclnnStatus;
 
+/// The most columns of a weight of the experts' products.
+pub const GROUPED_MAX_N: usize = 10_240;
+/// Their largest K: of int8 weights, and of int4 weights.
+pub const GROUPED_MAX_K: [usize; 2] = [65_535, 19_999];
+
 /// Experts' products, SwiGLU and quantisation, V1 arithmetic.
 pub type aclnnGroupedMatmulSwigluQuantGetWorkspaceSize = unsafe extern "C" fn(
     x: *const aclTensor,

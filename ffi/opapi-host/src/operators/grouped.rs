@@ -10,12 +10,9 @@ use crate::operand::{Dtype, Operand};
 use bytemuck::Pod;
 use tilekern::ops::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, GroupedMatmulSwigluQuant, GroupedScale, GroupedWeight};
 use tilekern::{Dims, Tensor, bf16, f16};
+use tilekern_acl::operators::{GROUPED_MAX_K, GROUPED_MAX_N};
 use tilekern_acl::*;
 
-/// The most columns of a weight.
-const MAX_N: i64 = 10_240;
-/// More than the largest K for int8, and for int4 weights.
-const K_LIMITS: [i64; 2] = [65_536, 20_000];
 /// Every part of a workspace.
 const ALIGN: usize = 64;
 
@@ -74,12 +71,13 @@ impl Grouped {
             return Err(scale.wrong(&format!("a rank of {rank}, as dequantMode has it"), &scale.spec.dims));
         }
         let n = *scale.spec.dims.last().ok_or_else(|| scale.wrong("a rank of 2", 0))?;
-        if n > MAX_N {
-            return Err(scale.wrong("at most 10240 columns", n));
+        if n > GROUPED_MAX_N as i64 {
+            return Err(scale.wrong(&format!("at most {GROUPED_MAX_N} columns"), n));
         }
         let k = x.spec.dims[1];
-        if k >= K_LIMITS[usize::from(kind.four)] {
-            return Err(x.wrong(&format!("fewer than {} columns", K_LIMITS[usize::from(kind.four)]), k));
+        let most = GROUPED_MAX_K[usize::from(kind.four)];
+        if k > most as i64 {
+            return Err(x.wrong(&format!("at most {most} columns"), k));
         }
         let empty = x.spec.dims[0] == 0 || list.spec.dims == [0];
         let group_list_type =
