@@ -249,6 +249,7 @@ impl Scratch {
     ///     let call = Multinomial::new(Tensor::new([categories], &weights)?, TensorMut::new([1], &mut chosen)?);
     ///     let workspace = host.workspace(&call)?;
     ///     host.run(call, scratch.reserve(workspace)?)?;
+    ///     assert!((0..categories as i64).contains(&chosen[0]) && scratch.len() >= workspace.size());
     /// }
     /// # Ok::<(), tilekern::Error>(())
     /// ```

@@ -13,14 +13,8 @@ use crate::simd::{Dot, Simd};
 
 /// Quantises the row of `n` numbers that `value` gives (twice; zeros behind a tail) and returns its scale.
 #[inline(always)]
-pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32, output: &mut [i8]) -> f32 {
-    let top = top(
-        s,
-        n,
-        #[inline(always)]
-        |span| value(span),
-    );
-    let scale = top / 127.0;
+pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32 + Copy, output: &mut [i8]) -> f32 {
+    let scale = top(s, n, value) / 127.0;
     let inverse = s.splat(1.0 / scale);
     round(
         s,
