@@ -216,6 +216,10 @@ typedef struct tk_tensor {
   int32_t dtype;
 } tk_tensor;
 
+/// A logits processor: a grammar, penalties, biases. `logits` are the `count` logits of `row` as the model gave them, and the row
+/// chooses from what is left there; -INFINITY and NaN bar a token. It returns, and calls nothing with this decoding.
+typedef void (*tk_edit_logits)(void *user, int64_t row, float *logits, size_t count);
+
 /// How a model is loaded.
 typedef struct tk_model_options {
   /// sizeof(tk_model_options)
@@ -848,6 +852,22 @@ int32_t tk_decoding_prompt(struct tk_context *context,
 /// Gives every row its next token, i32[B]; a row that has ended gives end_id.
 int32_t tk_decoding_step(struct tk_context *context, struct tk_decoding *decoding, const struct tk_tensor *ids);
 
+/// tk_decoding_step that lets `edit` change the logits of each row that has not ended, in the order of rows, in the calling thread. A row
+/// of which nothing is left takes token 0.
+int32_t tk_decoding_step_with(struct tk_context *context,
+                              struct tk_decoding *decoding,
+                              const struct tk_tensor *ids,
+                              tk_edit_logits edit,
+                              void *user);
+
+/// The logits that a row's last token was chosen from: of a greedy row as the model, or who edited them, gave them, of another divided by
+/// the temperature, and -INFINITY where a `top_k` above 1024 cut. They stay until the next step or a new prompt; a row that took no part
+/// in the last step has none: 161002.
+int32_t tk_decoding_logits(const struct tk_decoding *decoding,
+                           int64_t row,
+                           const float **logits,
+                           size_t *count);
+
 /// 1 when no row has a token to come, since it has ended or has no prompt, else 0; 161001 for NULL.
 int32_t tk_decoding_finished(const struct tk_decoding *decoding);
 
@@ -873,6 +893,9 @@ int32_t tk_model_load(struct tk_context *context,
                       void *memory,
                       size_t bytes,
                       struct tk_model **model);
+
+/// How many tokens the model knows, and the longest sequence, in tokens. Either place may be NULL.
+int32_t tk_model_sizes(const struct tk_model *model, int64_t *vocab, int64_t *longest);
 
 /// The bytes of token `id` after token `previous`: the model's own, without a NUL. A character may be several tokens.
 int32_t tk_model_token_text(const struct tk_model *model, int32_t previous, int32_t id, const char **text, size_t *length);

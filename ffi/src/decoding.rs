@@ -305,7 +305,7 @@ pub unsafe extern "C" fn tk_decoding_step(context: *mut tk_context, decoding: *m
 
 /// A logits processor: a grammar, penalties, biases. `logits` are the `count` logits of `row` as the model gave them, and the row
 /// chooses from what is left there; -INFINITY and NaN bar a token. It returns, and calls nothing with this decoding.
-pub type tk_edit_logits = unsafe extern "C" fn(user: *mut c_void, row: i64, logits: *mut f32, count: usize);
+pub type tk_edit_logits = Option<unsafe extern "C" fn(user: *mut c_void, row: i64, logits: *mut f32, count: usize)>;
 
 /// tk_decoding_step that lets `edit` change the logits of each row that has not ended, in the order of rows, in the calling thread. A row
 /// of which nothing is left takes token 0.
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn tk_decoding_step_with(
     context: *mut tk_context,
     decoding: *mut tk_decoding,
     ids: *const tk_tensor,
-    edit: Option<tk_edit_logits>,
+    edit: tk_edit_logits,
     user: *mut c_void,
 ) -> i32 {
     // SAFETY: as promised by the caller.

@@ -161,11 +161,11 @@ pub(crate) unsafe fn loaded<'a>(model: *const tk_model) -> Result<&'a tk_model, 
 
 /// How many tokens the model knows, and the longest sequence, in tokens. Either place may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tk_model_sizes(model: *const tk_model, vocab: *mut i64, context: *mut i64) -> i32 {
+pub unsafe extern "C" fn tk_model_sizes(model: *const tk_model, vocab: *mut i64, longest: *mut i64) -> i32 {
     // SAFETY: as promised by the caller.
     let body = |_| unsafe {
         let shape = with_model!(loaded(model)?, model => model.shape());
-        for (place, size) in [(vocab, shape.vocab), (context, shape.context)] {
+        for (place, size) in [(vocab, shape.vocab), (longest, shape.context)] {
             if let Some(place) = place.as_mut() {
                 *place = size as i64;
             }

@@ -400,9 +400,9 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         (self.pending[row], self.position[row], self.active[row]) = (0, 0, 0);
     }
 
-    /// The logits that a row's last token was chosen from: of a greedy row as the model, or who edited them, gave them, of another as it drew from them,
-    /// that is divided by the temperature, and -inf where a `top_k` above 1024 cut. They stay until the next step or a new prompt; a row
-    /// that took no part in the last step, since it has ended or has no prompt, has none: [`Status::Invalid`].
+    /// The logits that a row's last token was chosen from: of a greedy row as the model, or who edited them, gave them, of another as it
+    /// drew from them, that is divided by the temperature, and -inf where a `top_k` above 1024 cut. They stay until the next step or a
+    /// new prompt; a row that took no part in the last step, since it has ended or has no prompt, has none: [`Status::Invalid`].
     pub fn logits(&self, row: usize) -> Result<&[f32], Error> {
         self.check_row(row)?;
         check::attribute("row", self.stepped[row] != 0, "a row that took part in the last step", row)?;
