@@ -212,14 +212,14 @@ impl<'a, T> TensorMut<'a, T> {
     /// The same memory, to write for a while.
     ///
     /// ```
-    /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::RmsNorm};
+    /// use tilekern::{Host, Run, Scratch, Tensor, TensorMut, ops::Multinomial};
     ///
-    /// let (x, gamma, mut y) = ([3.0f32, 4.0], [1.0f32, 1.0], [0.0f32; 2]);
-    /// let (x, gamma, mut y) = (Tensor::new([1, 2], &x)?, Tensor::new([2], &gamma)?, TensorMut::new([1, 2], &mut y)?);
-    /// let (host, call) = (Host::new(), RmsNorm::new(x, gamma, y.reborrow()));
+    /// let (weights, mut chosen) = ([0.0f32, 1.0], [-1]);
+    /// let mut chosen = TensorMut::new([1], &mut chosen)?;
+    /// let (host, call) = (Host::new(), Multinomial::new(Tensor::new([2], &weights)?, chosen.reborrow()));
     /// let mut scratch = Scratch::new(host.workspace(&call)?);
     /// host.run(call, &mut scratch)?;
-    /// assert!(y.as_slice().is_some_and(|y| y[0] < y[1]));
+    /// assert_eq!(chosen.as_slice(), Some(&[1][..]));
     /// # Ok::<(), tilekern::Error>(())
     /// ```
     pub fn reborrow(&mut self) -> TensorMut<'_, T> {
