@@ -4,13 +4,15 @@
 //! time, without the pending one; a step runs the pending tokens of all rows together, and what they give is pending next. A row
 //! that has ended stays in the batch as token 0 at position 0, where attention costs nothing; its caches are dead.
 
-use super::model::{Head, Model};
-use super::plan::{DecodingConfig, Flow, Sizes, plan, project, rope, with_workspace, workspace};
+mod forward;
+
+use super::model::Model;
+use super::plan::{DecodingConfig, Sizes, plan, rope, with_workspace, workspace};
 use super::sampling::{RowSampling, Sampling};
 use crate::backend::Run;
 use crate::error::{Error, Status, Value};
 use crate::host::Host;
-use crate::ops::{RmsNorm, RmsNormQuant, check};
+use crate::ops::check;
 use crate::parallel::ParallelFor;
 use crate::tensor::{Describe, Tensor, TensorMut};
 use core::alloc::Layout;
@@ -183,10 +185,9 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         check::attribute("tokens", rows == batch, batch, rows)?;
         check::shape("lengths", &lengths, &[batch])?;
         check::present(&[("tokens", tokens.location()), ("lengths", lengths.location())])?;
-        let length = |row| usize::try_from(lengths.get(row)).unwrap_or(0);
+        let length = |row| lengths.get(row) as usize;
         for row in 0..batch {
-            let fits = (1..=columns).contains(&length(row));
-            check::attribute("lengths", fits, Value::Range { least: 1, most: columns as i64 }, i64::from(lengths.get(row)))?;
+            check::within("lengths", 1, columns as i64, lengths.get(row).into())?;
             self.check_prompt(length(row), |i| tokens.get(row * columns + i))?;
         }
         (0..batch).try_for_each(|row| self.prefill(host, row, length(row), |i| tokens.get(row * columns + i)))
@@ -235,59 +236,6 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         }
         (self.pending[row], self.position[row], self.active[row]) = (token(before), before as i64, 1);
         Ok(())
-    }
-
-    fn embed(&mut self, place: usize, id: i32) {
-        let dim = self.sizes.dim;
-        self.hidden[0][place * dim..][..dim].copy_from_slice(&self.model.embedding()[id as usize * dim..][..dim]);
-    }
-
-    /// Runs `tokens` tokens of each of `rows` rows from `first` on through all layers, from `hidden[0]` to `hidden[0]`.
-    fn layers<P: ParallelFor>(&mut self, host: &Host<P>, first: usize, rows: usize, tokens: usize) -> Result<(), Error> {
-        let s = self.sizes;
-        // The caches were planned, so their sizes are sound.
-        let (cache, all) = (s.cache(rows).unwrap_or(0), s.cache(s.batch).unwrap_or(0));
-        let skip = s.cache(first).unwrap_or(0);
-        for layer in 0..s.layers {
-            let [input, output] = &mut self.hidden;
-            let at = layer * all + skip;
-            let shape = [rows, s.kv_heads, s.length, s.head_dim];
-            let flow = Flow {
-                input: Tensor::new([rows, tokens, s.dim], input)?,
-                start: Tensor::new([rows], &self.position[first..])?,
-                freqs: Tensor::new([s.length, s.head_dim], self.freqs)?,
-                keys: TensorMut::new(shape, &mut self.keys[at..][..cache])?,
-                values: TensorMut::new(shape, &mut self.values[at..][..cache])?,
-                output: TensorMut::new([rows, tokens, s.dim], output)?,
-            };
-            host.run(flow.through(self.model, layer)?, self.scratch)?;
-            self.hidden.swap(0, 1);
-        }
-        Ok(())
-    }
-
-    /// The logits of what the layers gave, one token for each row.
-    fn head<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
-        let s = self.sizes;
-        let [input, normed] = &mut self.hidden;
-        let input = Tensor::new([s.batch, s.dim], input)?;
-        let gamma = Tensor::new([s.dim], self.model.final_norm())?;
-        match self.model.head() {
-            Head::Int8(weight) => {
-                let output = TensorMut::new([s.batch, s.dim], self.quantised)?;
-                let mut norm = RmsNormQuant::new(input, gamma, output, TensorMut::new([s.batch], self.scale)?);
-                norm.eps = self.model.eps();
-                host.run(norm, self.scratch)?;
-                let (x, x_scale) = (Tensor::new([s.batch, s.dim], self.quantised)?, Tensor::new([s.batch], self.scale)?);
-                host.run(project(*weight, x, x_scale, TensorMut::new([s.batch, s.vocab], self.logits)?)?, self.scratch)
-            }
-            Head::Float(weight) => {
-                let mut norm = RmsNorm::new(input, gamma, TensorMut::new([s.batch, s.dim], normed)?);
-                norm.eps = self.model.eps();
-                host.run(norm, self.scratch)?;
-                host.project(normed, weight, &TensorMut::new([s.batch, s.vocab], self.logits)?)
-            }
-        }
     }
 
     /// Gives every row its next token, `[B]`; rows that have ended give `end_id`. Where a model's numbers overflow on the way, so

@@ -3,7 +3,7 @@
 use super::model::{Head, Model, Weight};
 use super::sampling::{self, SamplingSlots};
 use crate::backend::Run;
-use crate::error::{Error, Value};
+use crate::error::Error;
 use crate::host::Host;
 use crate::ops::{ChannelScale, DecoderLayer, FORMAT_PACKED, Product, QuantMatmul, RmsNorm, RmsNormQuant, RopeTable, check};
 use crate::parallel::ParallelFor;
@@ -68,8 +68,7 @@ impl Sizes {
             check::attribute(name, n >= 1, "at least 1", n)?;
         }
         check::vocabulary("model", shape.vocab)?;
-        let (id, most) = (i64::from(end_id), shape.vocab as i64 - 1);
-        check::attribute("end_id", (-1..=most).contains(&id), Value::Range { least: -1, most }, id)?;
+        check::within("end_id", -1, shape.vocab as i64 - 1, end_id.into())?;
         let (dim, vocab, layers) = (shape.dim, shape.vocab, shape.layers);
         let (head_dim, kv_heads) = (shape.head_dim(), shape.kv_heads);
         let length = shape.context.min(max_prompt.saturating_add(max_new));

@@ -59,8 +59,12 @@ pub(crate) fn vocabulary(name: &'static str, size: usize) -> Result<(), Error> {
 
 /// A token of the vocabulary.
 pub(crate) fn id(name: &'static str, id: i32, vocabulary: usize) -> Result<(), Error> {
-    let known = usize::try_from(id).is_ok_and(|id| id < vocabulary);
-    attribute(name, known, Value::Range { least: 0, most: vocabulary as i64 - 1 }, i64::from(id))
+    within(name, 0, vocabulary as i64 - 1, id.into())
+}
+
+/// A number with limits.
+pub(crate) fn within(name: &'static str, least: i64, most: i64, found: i64) -> Result<(), Error> {
+    attribute(name, (least..=most).contains(&found), Value::Range { least, most }, found)
 }
 
 /// An operation of which not every argument is always there.

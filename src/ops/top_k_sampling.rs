@@ -3,7 +3,7 @@
 use super::check;
 use super::next_token::NextToken;
 use crate::backend::Backend;
-use crate::error::{Error, Value};
+use crate::error::Error;
 
 /// Draws the next token of each row among its `k` largest logits.
 ///
@@ -110,11 +110,10 @@ impl<'a, B: Backend> TopKSampling<'a, B> {
     pub(crate) fn check(&self, data: bool) -> Result<([usize; 2], usize), Error> {
         let call = self.next_token();
         let sizes = call.shapes()?;
-        let k = usize::try_from(self.k).ok().filter(|&k| k >= 1 && k <= sizes[1]);
-        let k = k.ok_or_else(|| Error::invalid("k", Value::Range { least: 1, most: sizes[1] as i64 }, self.k))?;
+        check::within("k", 1, sizes[1] as i64, self.k)?;
         let rate = self.diversity_rate;
         check::attribute("diversity_rate", (rate as f32).is_finite(), "a finite f32", rate)?;
         check::arguments(data, &call)?;
-        Ok((sizes, k))
+        Ok((sizes, self.k as usize))
     }
 }
