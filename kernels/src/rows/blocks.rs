@@ -4,7 +4,7 @@ use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
 use super::key::bits_of_half;
 use super::lane_best::Best;
-use super::runs::{is_long_of_halves, runs, runs_are_short};
+use super::runs::{Length, is_long_of_halves, runs, runs_are_short};
 use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;
@@ -260,27 +260,60 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STE
     s: S,
     row: &[T],
     maxima: &mut [f32],
+    top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
+    larger: impl Fn(S::F32, S::F32) -> S::F32,
+    done: impl FnMut(S::F32) -> S::F32,
+) {
+    const { assert!(STEP * STEPS == 16) };
+    if const { MORE } {
+        in_turns::<S, T, BLOCK, MORE, STEP, STEPS, STEPS>(s, row, maxima, top_of, larger, done);
+    } else {
+        in_turns::<S, T, BLOCK, MORE, STEP, STEPS, 1>(s, row, maxima, top_of, larger, done);
+    }
+}
+
+/// [`in_steps`], `TURN` of them in a turn of the loop: the whole group where runs are short, else one, since other processors see
+/// streams ahead only if few loads read them.
+#[inline(always)]
+fn in_turns<
+    S: Simd,
+    T: Element,
+    const BLOCK: usize,
+    const MORE: bool,
+    const STEP: usize,
+    const STEPS: usize,
+    const TURN: usize,
+>(
+    s: S,
+    row: &[T],
+    maxima: &mut [f32],
     mut top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
     larger: impl Fn(S::F32, S::F32) -> S::F32,
     mut done: impl FnMut(S::F32) -> S::F32,
 ) {
-    const { assert!(STEP * STEPS == 16) };
+    let turns = const { STEPS / TURN };
     let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
     let mut each = Each([[0.0; 16]; STEPS]);
-    for run in runs::<T>(groups.len(), 16 * BLOCK, MORE) {
-        for (group, tops) in groups[run.clone()].iter().zip(&mut maxima[run]) {
-            for (each, blocks) in each.0.iter_mut().zip(group.as_chunks::<STEP>().0) {
+    let length = if MORE { Length::Step } else { Length::Growing };
+    for run in runs::<T>(groups.len(), 16 * BLOCK, length) {
+        let tops = &mut maxima[run.clone()];
+        let steps = groups[run].as_flattened().as_chunks::<STEP>().0.as_chunks::<TURN>().0;
+        for (i, steps) in steps.iter().enumerate() {
+            let turn = i % turns;
+            for (each, blocks) in each.0[turn * TURN..][..TURN].iter_mut().zip(steps) {
                 let mut folded = [s.splat(0.0); STEP];
                 for (to, block) in folded.iter_mut().zip(blocks) {
                     *to = top_of(block);
                 }
                 s.store(fold::<S, STEP, 1>(s, folded, &larger), each);
             }
-            let mut folded = [s.splat(0.0); STEPS];
-            for (to, each) in folded.iter_mut().zip(&each.0) {
-                *to = s.load(each);
+            if turn == turns - 1 {
+                let mut folded = [s.splat(0.0); STEPS];
+                for (to, each) in folded.iter_mut().zip(&each.0) {
+                    *to = s.load(each);
+                }
+                s.store(done(fold::<S, STEPS, STEP>(s, folded, &larger)), &mut tops[i / turns]);
             }
-            s.store(done(fold::<S, STEPS, STEP>(s, folded, &larger)), tops);
         }
     }
 }

@@ -6,10 +6,10 @@
 use crate::dispatch::Isa;
 use core::ops::Range;
 
-/// Bytes of a run where a processor reads a stream faster the longer it is.
-const LONG_RUN: usize = 24 << 10;
+/// Bytes of the last run, where runs are longer than a step: what a first cache of 32 KiB holds beside other things.
+const LAST: usize = 24 << 10;
 
-/// 16-bit numbers of more bytes than this are read in their order there.
+/// 16-bit numbers of more bytes than this are a long row.
 const LONG: usize = 128 << 10;
 
 /// Whether a row of `len` elements is a long one of 16-bit numbers.
@@ -24,20 +24,30 @@ pub fn runs_are_short() -> bool {
     Isa::Avx512Amx.is_available()
 }
 
+/// How long runs are.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Length {
+    /// One step.
+    Step,
+    /// As long as the last one.
+    Even,
+    /// As long as all that is behind them: for loops that a processor serves the better the longer they go on.
+    Growing,
+}
+
 /// The runs of a row that is read `step` elements at a time, `steps` times: some steps each.
 #[inline(always)]
-pub fn runs<T>(steps: usize, step: usize, short: bool) -> impl Iterator<Item = Range<usize>> {
-    let most = match short {
-        true => 1,
-        false if is_long_of_halves::<T>(steps * step) => usize::MAX,
-        false => (LONG_RUN / (step * size_of::<T>())).max(1),
-    };
+pub fn runs<T>(steps: usize, step: usize, length: Length) -> impl Iterator<Item = Range<usize>> {
+    let mut most = if length == Length::Step { 1 } else { (LAST / (step * size_of::<T>())).max(1) };
     let mut end = steps;
     core::iter::from_fn(
         #[inline(always)]
         move || {
             let run = end.saturating_sub(most)..end;
             end = run.start;
+            if length == Length::Growing {
+                most = most.max(steps - end);
+            }
             (!run.is_empty()).then_some(run)
         },
     )
