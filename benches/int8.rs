@@ -44,6 +44,8 @@ fn bench(c: &mut Criterion) {
                 tiled::<4, 4, 256>(c, level, &shapes);
                 tiled::<4, 4, 384>(c, level, &shapes);
                 tiled::<4, 4, 512>(c, level, &shapes);
+                tiled::<8, 2, 512>(c, level, &shapes);
+                tiled::<8, 2, 1024>(c, level, &shapes);
                 tiled::<6, 2, 512>(c, level, &shapes);
                 tiled::<6, 4, 256>(c, level, &shapes);
                 tiled::<6, 4, 512>(c, level, &shapes);

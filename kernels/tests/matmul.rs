@@ -105,6 +105,7 @@ fn the_default_tile_gives_the_exact_sums() {
         // The defaults of processors with other caches.
         case.check::<4, 4, 384>(level);
         case.check::<4, 4, 512>(level);
+        case.check::<8, 2, 1024>(level);
     }
 }
 

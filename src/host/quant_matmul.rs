@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, WeightSizes};
 use crate::parallel::{self, Block, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
-use crate::tensor::{Row, RowMut, Tensor, TensorMut};
+use crate::tensor::{Describe, Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
 use core::ops::Range;
 use tilekern_kernels::dispatch::{Isa, Kernel};
@@ -71,6 +71,14 @@ impl<P: ParallelFor> Host<P> {
     }
 }
 
+/// Whether an output is written past the caches: where its vectors are lines. Others are filled from two vectors each, which pays on
+/// processors that have AMX.
+fn goes_past(d: Product3, out: &dyn Describe) -> bool {
+    let out = out.location();
+    let is_in_lines = || out.bytes().start % 64 == 0 && (d.m <= 1 || out.dims().strides()[0] % 16 == 0);
+    4 * d.m * d.n >= PAST && (is_in_lines() || Isa::Avx512Amx.is_available())
+}
+
 /// A vector of floats as `f32`: where it lies, or widened into `stage`.
 fn widened<'a, T: Element>(view: &Tensor<'a, T>, stage: &'a mut [f32]) -> &'a [f32] {
     let row = view.row(0);
@@ -107,7 +115,7 @@ impl<P: ParallelFor> Host<P> {
         let scale = Scale { x: call.x_scale.as_ref().map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
-        let (level, past) = (self.level, 4 * d.m * d.n >= PAST);
+        let (level, past) = (self.level, goes_past(d, call.out.describe()));
         let rows = match weight {
             Weight::Packed(_) if suit_bands(level.isa(), d.m) => banded_rows(d.m, d.k),
             // Others are packed for each chunk.
@@ -283,13 +291,13 @@ impl<T: Element> Kernel for Floats<'_, '_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) {
-        let Finished { rows, panels: all, sums } = self.sums;
+        let Finished { rows, panels: all, sums, pitch } = self.sums;
         let (count, past) = (all.len(), self.past);
         for first in (0..count).step_by(WIDE) {
             let panels = all.start + first..all.end.min(all.start + first + WIDE);
             let columns = self.to.columns(&panels);
             let lanes = self.scale.columns(s, &columns);
-            for (row, sums) in rows.clone().zip(sums.chunks_exact(count)) {
+            for (row, sums) in rows.clone().zip(sums.chunks_exact(pitch)) {
                 let (row, mut to) = self.to.row(row, &columns);
                 let x = s.splat(self.scale.x.as_ref().map_or(1.0, |scale| scale.get(row)));
                 let sums = &sums[first..first + panels.len()];

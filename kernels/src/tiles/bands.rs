@@ -42,7 +42,7 @@ impl Matmul<'_> {
             }
             let rows = bands.range(some);
             let sums = &bytemuck::cast_slice(&self.words[..MATMUL_WORDS])[..rows.len() * panels.len()];
-            (self.sink)(Finished { rows, panels, sums });
+            (self.sink)(Finished { rows, sums, pitch: panels.len(), panels });
         }
     }
 

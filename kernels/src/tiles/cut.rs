@@ -119,7 +119,7 @@ impl<const MR: usize, const NV: usize> Groups<'_, MR, NV> {
             start,
             Waiting { sums: &mut panels.parked[first..], pitch: panels.width },
             #[inline(always)]
-            |_, u, _| {
+            |_, u| {
                 if u * steps_between_requests::<S>() % 16 == 0 {
                     slice.pace.ask(s);
                 }

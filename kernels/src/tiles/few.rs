@@ -129,7 +129,7 @@ impl Sweep<'_> {
             (2, 5) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
             _ => self.streams::<S, 6, NV, true>(s, panels.clone(), parts),
         }
-        sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], panels });
+        sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], pitch: panels.len(), panels });
     }
 
     /// All rows, in equal parts of at most MR, over some panels, one after the other without a pause: reading goes on.

@@ -23,13 +23,13 @@ pub(super) const fn steps_between_requests<S: Dot>() -> usize {
 }
 
 /// `acc[m][v][n] += sum over k of x[m][k] * w[v][k][n]`; `x[m]` holds a quad for each step, a multiple of 4 of them, `w[v]` a vector.
-/// On the way `ask(u, of)` is called for each `u < of`, to ask for weights that come.
+/// On the way `ask(u)` is called for the `u`-th time, to ask for weights that come.
 #[inline(always)]
 pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     s: S,
     x: [&[S::Quad]; MR],
     w: [&[S::Weights]; NV],
-    mut ask: impl FnMut(usize, usize),
+    mut ask: impl FnMut(usize),
     mut acc: [[S::I32; NV]; MR],
 ) -> [[S::I32; NV]; MR] {
     // Equal lengths, so that no index below is checked.
@@ -37,7 +37,7 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
         let steps = x[0].len();
         let (x, w) = (slices(x, 0..steps), slices(w, 0..steps));
         for (u, from) in (0..steps).step_by(LOOP).enumerate() {
-            ask(u, steps.div_ceil(LOOP));
+            ask(u);
             for i in from..steps.min(from + LOOP) {
                 step(s, at(x, i), at(w, i), &mut acc);
             }
@@ -47,7 +47,7 @@ pub(super) fn tile<S: Dot, const MR: usize, const NV: usize>(
     let units = x[0].len() / UNIT;
     let (x, w) = (chunks::<_, UNIT, MR>(x, units), chunks::<_, UNIT, NV>(w, units));
     for u in 0..units {
-        ask(u, units);
+        ask(u);
         let (x, w) = (at(x, u), at(w, u));
         for i in 0..UNIT {
             step(s, at(x, i), at(w, i), &mut acc);

@@ -9,7 +9,9 @@
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
 use super::bands::BANDED;
+use super::int8::steps_between_requests;
 use super::rows::PackedRows;
+use super::side_by_side::slices;
 use super::waiting::{Pass, Waiting, widths};
 use super::{few::most_rows, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
@@ -24,16 +26,18 @@ pub struct Finished<'a> {
     pub rows: Range<usize>,
     /// The panels.
     pub panels: Range<usize>,
-    /// `[row][panel][16]`; columns beyond the last are meaningless.
+    /// `[row][pitch][16]`, of which the panels are the first; columns beyond the last are meaningless.
     pub sums: &'a [[i32; 16]],
+    /// Panels from row to row.
+    pub pitch: usize,
 }
 
 impl Finished<'_> {
     /// Calls `put(row, sums)` for each row, with the sums of all panels.
     #[inline(always)]
     pub fn each_row(&self, mut put: impl FnMut(usize, &[[i32; 16]])) {
-        for (row, sums) in self.rows.clone().zip(self.sums.chunks_exact(self.panels.len())) {
-            put(row, sums);
+        for (row, sums) in self.rows.clone().zip(self.sums.chunks_exact(self.pitch)) {
+            put(row, &sums[..self.panels.len()]);
         }
     }
 
@@ -101,8 +105,12 @@ impl Kernel for Matmul<'_> {
             _ => {}
         }
         if const { matches!(S::ISA, Isa::Avx512Vnni) } {
-            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows.
+            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows, and
+            // of tall tiles, unless a group of 8 leaves more than one row in 40 idle.
+            let tall = 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
             match rows {
+                13.. if suits_tall() && tall => Tiled::<8, 2, 1024>(self).run(s),
+                13.. if suits_tall() => Tiled::<4, 4, 512>(self).run(s),
                 33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
@@ -117,6 +125,12 @@ impl Kernel for Matmul<'_> {
             Tiled::<4, 1, 512>(self).run(s)
         }
     }
+}
+
+/// Whether VNNI has tall tiles, and long slices for fewer rows: where the first cache is not small. Processors with AMX, which read
+/// slower beside that, have [bands](super::bands).
+fn suits_tall() -> bool {
+    !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
 /// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time: a multiple of 64, and NV * KC at most 2048, which is as much
@@ -161,7 +175,7 @@ impl Sweep<'_> {
     fn group<S: Dot, const MR: usize, const NV: usize, const KC: usize>(&mut self, s: S, group: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
         let tiles = rows.div_ceil(MR);
-        let blocks = tiles.div_ceil(PARKED / (MR * group.len()));
+        let blocks = tiles.div_ceil(PARKED / (MR * GROUP));
         for block in 0..blocks {
             let range = tiles * block / blocks..tiles * (block + 1) / blocks;
             // The weights behind the group are asked for by the last block, also behind the range: they are what is taken next, here or
@@ -176,8 +190,8 @@ impl Sweep<'_> {
                 }
             }
             let (first, end) = (range.start * MR, rows.min(range.end * MR));
-            let sums = &self.parked[..(end - first) * group.len()];
-            sink(Finished { rows: first..end, panels: group.clone(), sums });
+            let sums = &self.parked[..(end - first) * GROUP];
+            sink(Finished { rows: first..end, panels: group.clone(), sums, pitch: GROUP });
         }
     }
 
@@ -224,7 +238,8 @@ impl Sweep<'_> {
                         coming[v] = if to < steps { &w[v][to..steps.min(to + KC / 4)] } else { &next[v][..steps.min(KC / 4)] };
                         part[v] = &w[v][from..to];
                     }
-                    let length = coming[0].len();
+                    let share = coming[0].len().div_ceil(count);
+                    let each = share.div_ceil((to - from).div_ceil(steps_between_requests::<S>()));
                     let pass = Pass { x: self.x, groups: groups.clone(), steps: from..to };
                     let weights = s.stage(part, self.staged);
                     let start = if from == 0 { start } else { zero };
@@ -232,16 +247,18 @@ impl Sweep<'_> {
                         s,
                         weights,
                         start,
-                        Waiting { sums: &mut self.parked[panel - group.start..], pitch: group.len() },
+                        Waiting { sums: &mut self.parked[panel - group.start..], pitch: GROUP },
                         #[inline(always)]
-                        |i, u, units| {
-                            let lines = length * i / count..length * (i + 1) / count;
-                            let each = lines.len().div_ceil(units);
-                            for line in lines.skip(each * u).take(each) {
-                                for v in 0..NV {
-                                    match 2 * 16 * NV * KC > FIRST_CACHE {
-                                        true => s.prefetch_far(&coming[v][line]),
-                                        false => s.prefetch(&coming[v][line]),
+                        |i, u| {
+                            let first = share * i + each * u;
+                            let end = coming[0].len().min(share * (i + 1));
+                            if first < end {
+                                for lines in slices(coming, first..end.min(first + each)) {
+                                    for line in lines {
+                                        match 2 * 16 * NV * KC > FIRST_CACHE {
+                                            true => s.prefetch_far(line),
+                                            false => s.prefetch(line),
+                                        }
                                     }
                                 }
                             }

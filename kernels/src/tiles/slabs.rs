@@ -65,7 +65,7 @@ impl Slabs<'_> {
             }
             for group in groups(&panels) {
                 let sums = &self.sums[(group.start - first) * rows..][..group.len() * rows];
-                sink(Finished { rows: 0..rows, panels: group, sums });
+                sink(Finished { rows: 0..rows, sums, pitch: group.len(), panels: group });
             }
         }
     }

@@ -70,7 +70,7 @@ impl Straight<'_> {
                 3 => self.strip::<S, 3>(s, &mut strip),
                 _ => self.strip::<S, 4>(s, &mut strip),
             }
-            sink(Finished { rows: 0..rows, sums: strip.finished(rows), panels });
+            sink(Finished { rows: 0..rows, sums: strip.finished(rows), pitch: panels.len(), panels });
         }
     }
 

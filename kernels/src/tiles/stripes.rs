@@ -43,7 +43,7 @@ impl Stripes<'_> {
             let sums = bytemuck::cast_slice_mut(&mut self.words[..GROUP_SUMS * 8]);
             in_order(s, &mut sums[..rows.len() * waiting(width)], width);
             let sums = &sums[..rows.len() * width];
-            sink(Finished { rows, panels, sums });
+            sink(Finished { rows, panels, sums, pitch: width });
         }
     }
 

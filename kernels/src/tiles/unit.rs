@@ -55,7 +55,7 @@ impl Matmul<'_> {
             }
             drop(tiles);
             let sums = &bytemuck::cast_slice(&self.words[..WAITING * 8])[..rows.len() * panels.len()];
-            (self.sink)(Finished { rows, panels, sums });
+            (self.sink)(Finished { rows, sums, pitch: panels.len(), panels });
         }
     }
 

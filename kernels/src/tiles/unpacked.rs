@@ -94,7 +94,7 @@ impl MatmulRows<'_> {
                 let (rows, mut at) = (cut.rows(parts.clone()), 0);
                 for panels in C::together(strip.panels.clone()) {
                     let width = panels.len();
-                    sink(Finished { rows: rows.clone(), panels, sums: &strip.parked[at..][..rows.len() * width] });
+                    sink(Finished { rows: rows.clone(), panels, sums: &strip.parked[at..][..rows.len() * width], pitch: width });
                     at += cut.waiting(&parts) * width;
                 }
             }

@@ -29,8 +29,8 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Adds the slice's products and `start` to the sums that wait, which count as 0 before the first step. `ask(i, u, of)` is called in
-    /// group `i` for each `u < of`.
+    /// Adds the slice's products and `start` to the sums that wait, which count as 0 before the first step. In group
+    /// `i` `ask(i, u)` is called for the `u`-th time.
     #[inline(always)]
     pub fn run<S: Dot, const MR: usize, const NV: usize>(
         &self,
@@ -38,7 +38,7 @@ impl Pass<'_> {
         weights: [&[S::Weights]; NV],
         start: [S::I32; NV],
         mut waiting: Waiting<'_>,
-        mut ask: impl FnMut(usize, usize, usize),
+        mut ask: impl FnMut(usize, usize),
     ) {
         for (i, group) in self.groups.clone().enumerate() {
             let mut x: [&[S::Quad]; MR] = [&[]; MR];
@@ -53,7 +53,7 @@ impl Pass<'_> {
                 x,
                 weights,
                 #[inline(always)]
-                |u, units| ask(i, u, units),
+                |u| ask(i, u),
                 acc,
             );
             waiting.park(s, acc);

@@ -95,13 +95,6 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
             }
             return;
         }
-        // Filling lines from two vectors each pays on the processors that have AMX.
-        if !Isa::Avx512Amx.is_available() {
-            for i in 0..N {
-                self.store(v[i], &mut a[i]);
-            }
-            return;
-        }
         let line = a.as_flattened_mut().as_mut_ptr().wrapping_add(before).wrapping_sub(16);
         let (begin, end) = (!first(16 - before), first(16 - before));
         // SAFETY: the token proves the features; the lines that are filled are lines of `a`, and the caller fences; of the line before the
