@@ -26,14 +26,28 @@ pub(crate) fn filled<const R: usize>(name: &'static str, tensor: &(impl Describe
 }
 
 /// Exactly this shape.
+#[inline(always)]
 pub(crate) fn shape(name: &'static str, tensor: &(impl Describe + ?Sized), expected: &[usize]) -> Result<(), Error> {
     let found = tensor.dims().shape();
-    if found == expected { Ok(()) } else { Err(Error::invalid(name, Value::shape(expected), Value::shape(found))) }
+    if is_shape(found, expected) { Ok(()) } else { Err(other_shape(name, expected, found)) }
+}
+
+/// Size by size, how many being known to the caller: `==` would call a function for one or two numbers, several times in an operation.
+#[inline(always)]
+pub(crate) fn is_shape(found: &[usize], expected: &[usize]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| found == expected)
+}
+
+#[cold]
+fn other_shape(name: &'static str, expected: &[usize], found: &[usize]) -> Error {
+    Error::invalid(name, Value::shape(expected), Value::shape(found))
 }
 
 /// One number for each of `n` rows: `[n]` or `[n,1]`.
+#[inline(always)]
 pub(crate) fn column(name: &'static str, tensor: &impl Describe, n: usize) -> Result<(), Error> {
-    if tensor.dims().shape() == [n, 1] { Ok(()) } else { shape(name, tensor, &[n]) }
+    let found = tensor.dims().shape();
+    if is_shape(found, &[n]) || is_shape(found, &[n, 1]) { Ok(()) } else { Err(other_shape(name, &[n], found)) }
 }
 
 /// The attribute is as it must be.
