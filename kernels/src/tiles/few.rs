@@ -15,31 +15,27 @@ const fn in_small_parts<S: Dot>() -> bool {
     !S::MANY_REGISTERS
 }
 
-/// So many rows read weights as they lie: what the registers have sums for, with so many panels.
+/// So many rows read weights as they lie: what the registers have sums for, with so many panels or, of many rows, with two.
 const fn at_once<S: Dot>(nv: usize) -> usize {
     match nv {
         _ if in_small_parts::<S>() => 5,
-        4 => 8,
+        4 => 12,
         _ => 6,
     }
 }
 
 /// So many rows read them so in parts, if it takes any, all but the first from the second cache.
 const fn in_parts<S: Dot>(nv: usize) -> usize {
-    match nv {
-        _ if in_small_parts::<S>() => 128,
-        4 => 12,
-        _ => at_once::<S>(nv),
-    }
+    if in_small_parts::<S>() { 128 } else { at_once::<S>(nv) }
 }
 
 /// How many parts so many rows have: of small ones those of four waste the least time, those of five fewer rows now and then.
-const fn parts<S: Dot>(rows: usize, nv: usize) -> usize {
+const fn parts<S: Dot>(rows: usize) -> usize {
     let (fours, fives) = (rows.div_ceil(4), rows.div_ceil(5));
     match in_small_parts::<S>() {
         true if 5 * fives < 4 * fours => fives,
         true => fours,
-        false => rows.div_ceil(at_once::<S>(nv)),
+        false => 1,
     }
 }
 
@@ -54,15 +50,15 @@ const AHEAD: usize = 160;
 const LONG: usize = 3;
 
 /// The same where requests for the first cache are few at a time: a page of each panel, into the second cache, since what hardware asks
-/// for ends with a page; for so many accumulators, whose steps are done before the next page is under way.
+/// for ends with a page; for so many rows, whose steps are not done before the next page is under way.
 const PAGE: usize = 64;
-const LONGER: usize = 20;
+const LONGER: usize = 5;
 
 /// Lines from those of a step to those that it asks for, in each panel; 0 if it asks for none.
 const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> usize {
     match far {
         _ if !S::MANY_REGISTERS => AHEAD / nv,
-        true if rows * nv >= LONGER => PAGE,
+        true if rows >= LONGER => PAGE,
         false if rows >= LONG => AHEAD / nv / 2 * 2,
         _ => 0,
     }
@@ -80,14 +76,11 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
 ) -> [[S::I32; NV]; MR] {
     let mut acc = [[s.splat_i32(0); NV]; MR];
     let end = w[0].len();
-    if const { IN_PARTS && in_small_parts::<S>() } {
+    if IN_PARTS {
         let share = end / parts;
         let coming = slices(next, share * part..share * (part + 1));
         acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, 0..share), slices(w, 0..share), coming, acc);
         return gemv::<S, MR, NV, 0, FAR>(s, slices(x, share..end), slices(w, share..end), [], acc);
-    }
-    if const { IN_PARTS && NV == 4 } {
-        return gemv::<S, MR, NV, 2, FAR>(s, x, w, [next[2 * part], next[2 * part + 1]], acc);
     }
     if const { ahead::<S>(MR, NV, FAR) == 0 } {
         return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
@@ -113,21 +106,21 @@ impl Sweep<'_> {
     #[inline(always)]
     pub fn few<S: Dot, const NV: usize>(&mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
         let rows = self.x.rows();
-        let parts = parts::<S>(rows, NV);
+        let parts = parts::<S>(rows);
         match (parts, rows.div_ceil(parts)) {
             (1, 1) => self.streams::<S, 1, NV, false>(s, panels.clone(), parts),
             (1, 2) => self.streams::<S, 2, NV, false>(s, panels.clone(), parts),
             (1, 3) => self.streams::<S, 3, NV, false>(s, panels.clone(), parts),
             (1, 4) => self.streams::<S, 4, NV, false>(s, panels.clone(), parts),
             (1, 5) => self.streams::<S, 5, NV, false>(s, panels.clone(), parts),
-            (1, 7) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 7, 3, false>(s, panels.clone(), parts),
-            (1, 8) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 8, 3, false>(s, panels.clone(), parts),
+            (1, 7) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 7, 2, false>(s, panels.clone(), parts),
+            (1, 8) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 8, 2, false>(s, panels.clone(), parts),
+            (1, 9 | 10) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 10, 2, false>(s, panels.clone(), parts),
+            (1, 11 | 12) if const { S::MANY_REGISTERS && NV == 4 } => self.streams::<S, 12, 2, false>(s, panels.clone(), parts),
             (_, 3) if const { in_small_parts::<S>() } => self.streams::<S, 3, NV, true>(s, panels.clone(), parts),
             (_, 4) if const { in_small_parts::<S>() } => self.streams::<S, 4, NV, true>(s, panels.clone(), parts),
             _ if const { in_small_parts::<S>() } => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
-            (1, _) => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
-            (2, 5) => self.streams::<S, 5, NV, true>(s, panels.clone(), parts),
-            _ => self.streams::<S, 6, NV, true>(s, panels.clone(), parts),
+            _ => self.streams::<S, 6, NV, false>(s, panels.clone(), parts),
         }
         sink(Finished { rows: 0..rows, sums: &self.parked[..rows * panels.len()], pitch: panels.len(), panels });
     }
