@@ -74,7 +74,7 @@ impl<P: ParallelFor> Setting<P> {
 
     /// Calls `measure` with a product of `m` rows; the result is checked afterwards.
     fn product<R>(&self, m: usize, k: usize, n: usize, format: i32, measure: impl FnOnce(&[i8], &mut dyn FnMut()) -> R) -> R {
-        let mut out = vec![0.0f32; m * n];
+        let mut out = aligned_vec::avec![0.0f32; m * n];
         let mut packed = aligned_vec::avec![0i8; packed_bytes(1, k, n).unwrap()];
         let length = packed.len();
         let plain = Tensor::new([k, n], &self.w).unwrap();
