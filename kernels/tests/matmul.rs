@@ -84,8 +84,8 @@ fn every_tile_gives_the_exact_sums() {
     let mut random = Random(41);
     let few = [(1, 1, 1), (1, 130, 70), (2, 64, 16), (3, 70, 40), (4, 5, 1500), (5, 67, 100), (6, 66, 130)];
     let more = [(7, 67, 100), (8, 3, 33), (13, 200, 130), (50, 37, 17), (70, 70, 70)];
-    let in_two_parts = [(8, 130, 700), (9, 130, 200), (11, 70, 130), (12, 64, 900), (12, 8200, 40)];
-    for (m, k, n) in few.into_iter().chain(more).chain(in_two_parts) {
+    let with_two_panels = [(8, 130, 700), (9, 130, 200), (11, 70, 130), (12, 64, 900), (12, 8200, 40)];
+    for (m, k, n) in few.into_iter().chain(more).chain(with_two_panels) {
         let case = Case::new(&mut random, m, k, n);
         for level in levels() {
             case.check::<1, 1, 64>(level);
@@ -98,14 +98,38 @@ fn every_tile_gives_the_exact_sums() {
 
 #[test]
 fn the_default_tile_gives_the_exact_sums() {
-    let case = Case::new(&mut Random(42), 57, 4100, 90);
+    let mut random = Random(42);
+    // Groups of eight rows, whole ones and one less a row.
+    for m in [15, 64] {
+        let case = Case::new(&mut random, m, 1100, 100);
+        for level in levels() {
+            let out = case.run(level, |call| level.run(call));
+            assert!(out == case.expected, "{level:?} of {m} rows");
+        }
+    }
+    let case = Case::new(&mut random, 57, 4100, 90);
     for level in levels() {
         let out = case.run(level, |call| level.run(call));
         assert!(out == case.expected, "{level:?}");
         // The defaults of processors with other caches.
         case.check::<4, 4, 384>(level);
         case.check::<4, 4, 512>(level);
+        case.check::<8, 2, 512>(level);
         case.check::<8, 2, 1024>(level);
+    }
+}
+
+/// Sums of two blocks of rows wait between slices of K.
+#[test]
+fn blocks_of_rows_give_the_exact_sums() {
+    let mut random = Random(48);
+    for n in [17, 113] {
+        let case = Case::new(&mut random, 137, 2100, n);
+        for level in levels() {
+            case.check::<4, 4, 512>(level);
+            case.check::<8, 2, 512>(level);
+            case.check::<8, 2, 1024>(level);
+        }
     }
 }
 

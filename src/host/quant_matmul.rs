@@ -71,9 +71,13 @@ impl<P: ParallelFor> Host<P> {
     }
 }
 
-/// Whether an output is written past the caches: where its vectors are lines. Others are filled from two vectors each, which pays on
-/// processors that have AMX.
-fn goes_past(d: Product3, out: &dyn Describe) -> bool {
+/// Whether an output is written past the caches: f32 whose vectors are lines. Other lines are filled from two vectors each, which pays
+/// on processors that have AMX.
+fn goes_past<P>(d: Product3, out: &Product<'_, Host<P>>) -> bool
+where
+    P: ParallelFor,
+{
+    let Product::F32(out) = out else { return false };
     let out = out.location();
     let is_in_lines = || out.bytes().start % 64 == 0 && (d.m <= 1 || out.dims().strides()[0] % 16 == 0);
     4 * d.m * d.n >= PAST && (is_in_lines() || Isa::Avx512Amx.is_available())
@@ -115,7 +119,7 @@ impl<P: ParallelFor> Host<P> {
         let scale = Scale { x: call.x_scale.as_ref().map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
         let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
-        let (level, past) = (self.level, goes_past(d, call.out.describe()));
+        let (level, past) = (self.level, goes_past(d, &call.out));
         let rows = match weight {
             Weight::Packed(_) if suit_bands(level.isa(), d.m) => banded_rows(d.m, d.k),
             // Others are packed for each chunk.

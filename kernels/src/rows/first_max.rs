@@ -2,7 +2,7 @@
 //!
 //! Chunks are compared by their maxima; the index is then looked for inside the first chunk with the greatest.
 
-use super::runs::{Length, runs, runs_are_short};
+use super::runs::{Length, runs};
 use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
@@ -58,8 +58,7 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
     let (chunks, rest) = row.as_chunks::<CHUNK>();
     // Of each lane the greatest, and the number of the first chunk that has it.
     let (mut best, mut number) = (top(s, rest), s.splat_i32(chunks.len() as i32));
-    let length = if runs_are_short() { Length::Step } else { Length::Even };
-    for run in runs::<T>(chunks.len(), CHUNK, length) {
+    for run in runs::<T>(chunks.len(), CHUNK, Length::Even.or_step()) {
         for i in run {
             let (top, this) = (top(s, &chunks[i]), s.splat_i32(i as i32));
             let earlier = s.both(s.eq(best, top), s.gt_i32(number, this));

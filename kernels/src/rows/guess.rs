@@ -7,7 +7,7 @@ use super::find::positions;
 use super::first_max::{Summary, holds_nan};
 use super::key::clean;
 use super::lane_best::{FEW, reached_by};
-use super::runs::{Length, runs, runs_are_short};
+use super::runs::{Length, runs};
 use super::select::{List, look_up};
 use super::threshold::threshold;
 use super::{lanes, vectors};
@@ -74,8 +74,7 @@ fn mark<S: Simd, T: Element>(s: S, row: &[T], bound: f32, marks: &mut [u16]) -> 
             let (chunks, rest) = row.as_chunks::<64>();
             let (whole, end) = marks.split_at_mut(4 * chunks.len());
             let whole = whole.as_chunks_mut::<4>().0;
-            let length = if runs_are_short() { Length::Step } else { Length::Growing };
-            for run in runs::<T>(chunks.len().div_ceil(STEP), 64 * STEP, length) {
+            for run in runs::<T>(chunks.len().div_ceil(STEP), 64 * STEP, Length::Growing.or_step()) {
                 let run = STEP * run.start..chunks.len().min(STEP * run.end);
                 for (chunk, marks) in chunks[run.clone()].iter().zip(&mut whole[run]) {
                     for i in 0..4 {

@@ -35,6 +35,14 @@ pub enum Length {
     Growing,
 }
 
+impl Length {
+    /// This, unless runs are short.
+    #[inline(always)]
+    pub fn or_step(self) -> Length {
+        if runs_are_short() { Length::Step } else { self }
+    }
+}
+
 /// The runs of a row that is read `step` elements at a time, `steps` times: some steps each.
 #[inline(always)]
 pub fn runs<T>(steps: usize, step: usize, length: Length) -> impl Iterator<Item = Range<usize>> {

@@ -2,10 +2,11 @@
 //!
 //! Each step reads NV vectors of weights and MR quads of activations and does MR * NV dot instructions. Registers of AVX-512 VNNI
 //! at 4 x 4: 16 accumulators, 4 weights, 1 quad, of 32; every step 16 dots stand against 8 loads, and 16 chains of 5 cycles keep
-//! two dot units busy. 6 x 4 does a little more for each load, and leaves more rows of its last group idle. AVX-512 without VNNI:
-//! the same tile, half a quad at a time. AVX2 (16 registers, a vector is two) at 4 x 1: 8 accumulators, 2 halves of weights, half a
-//! quad and a product. It has none to spare, so its steps are not unrolled: of four of them the compiler would load what the later
-//! ones need first, and park accumulators. NEON (32 registers, a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
+//! two dot units busy. 8 x 2 has as many chains, 2 weights, 1 quad, and 16 dots against 10 loads. 6 x 4 does a little more for each
+//! load, and leaves more rows of its last group idle. AVX-512 without VNNI: 4 x 4, half a quad at a time. AVX2 (16 registers, a
+//! vector is two) at 4 x 1: 8 accumulators, 2 halves of weights, half a quad and a product. It has none to spare, so its steps are
+//! not unrolled: of four of them the compiler would load what the later ones need first, and park accumulators. NEON (32 registers,
+//! a vector is four): 4 x 1 x 4 accumulators, 4 weights, 1 quad.
 //!
 //! Weights come from the first cache. While a tile runs, it asks for the lines of the weights that come after these: reading and
 //! computing then take the longer of the two times, not their sum.

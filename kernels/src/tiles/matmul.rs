@@ -106,11 +106,11 @@ impl Kernel for Matmul<'_> {
         }
         if const { matches!(S::ISA, Isa::Avx512Vnni) } {
             // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows, and
-            // of tall tiles, unless a group of 8 leaves more than one row in 40 idle.
-            let tall = 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
+            // tall tiles, unless groups of 8 leave more rows idle than groups of 4 do, by over one in 40.
+            let tall = suits_tall() && 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
             match rows {
-                13.. if suits_tall() && tall => Tiled::<8, 2, 1024>(self).run(s),
-                13.. if suits_tall() => Tiled::<4, 4, 512>(self).run(s),
+                13..33 if tall => Tiled::<8, 2, 512>(self).run(s),
+                33.. if tall => Tiled::<8, 2, 1024>(self).run(s),
                 33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
@@ -127,8 +127,8 @@ impl Kernel for Matmul<'_> {
     }
 }
 
-/// Whether VNNI has tall tiles, and long slices for fewer rows: where the first cache is not small. Processors with AMX, which read
-/// slower beside that, have [bands](super::bands).
+/// Whether VNNI has tall tiles: where the first cache is not small. Processors with AMX, which read slower beside that, have
+/// [bands](super::bands).
 fn suits_tall() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
@@ -146,7 +146,8 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         let Matmul { x, weights, panels, words, sink } = self.0;
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
-        if (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
+        // So few rows have no tall tiles.
+        if const { MR < 8 } && (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
             // As many panels at once as there is room for the sums of, if they are more a multiple of all widths.
             let room = PARKED / x.rows().max(6);
             let most = if room < 12 { room } else { room / 12 * 12 };
