@@ -7,7 +7,7 @@ use super::slabs::{SLAB_ROWS, slab_strip};
 use super::straight::{FEW_ROWS, straight_strip};
 use super::waiting::{Pass, Waiting, widths};
 use super::weight_rows::{CELL, Coming, PITCH};
-use crate::dispatch::Isa;
+use crate::dispatch::{Isa, has_small_first_cache};
 use crate::simd::Dot;
 use core::ops::Range;
 
@@ -27,7 +27,8 @@ const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
 const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
 
-/// Of more rows stripes are packed whole on AVX2, which meets whole panels without widening them once.
+/// Of more rows stripes are packed whole on AVX2, which meets whole panels without widening them once, where the first cache is small:
+/// where it is not, slices are faster.
 const WHOLE_ROWS: usize = 32;
 
 /// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands.
@@ -51,7 +52,7 @@ pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
     let panels = match isa {
         _ if rows <= FEW_ROWS => straight_strip(rows),
         Isa::Avx512Amx if stripes || rows > SLAB_ROWS => return None,
-        Isa::Avx2 if stripes && rows > WHOLE_ROWS => return None,
+        Isa::Avx2 if stripes && rows > WHOLE_ROWS && has_small_first_cache() => return None,
         Isa::Avx512Amx => slab_strip(rows),
         isa if suit_bands(isa, rows) => banded_strip(rows),
         _ => STRIP,
