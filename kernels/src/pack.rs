@@ -12,7 +12,7 @@
 //! 64, N16 is N rounded up to 16, both filled with zeros. A quad of k of one panel is one 64-byte vector, 16 of them one AMX tile.
 //! Everything is little-endian; the owner aligns to 64 bytes for speed, and any alignment is accepted.
 
-use crate::dispatch::{Kernel, compiled_here};
+use crate::dispatch::{Kernel, compiled_here, outgrow_caches};
 use crate::reference::quantize;
 use crate::simd::Dot;
 use core::fmt;
@@ -76,6 +76,7 @@ pub fn packed_bytes(experts: usize, k: usize, n: usize) -> Option<usize> {
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     body: &'a [[i8; 64]],
+    among: usize,
     sizes: Sizes,
     source: Source,
 }
@@ -103,7 +104,7 @@ impl<'a> Packed<'a> {
         let sizes = Sizes { experts: size(16)?, k: size(24)?, n: size(32)? };
         let whole = head[..8] == MAGIC && word(8) == VERSION && head[40..].iter().all(|&b| b == 0);
         let fits = sizes.experts >= 1 && sizes.k >= 1 && sizes.n >= 1 && sizes.bytes() == Some(bytes.len());
-        (whole && fits).then_some(Packed { body: body.as_chunks().0, sizes, source })
+        (whole && fits).then_some(Packed { body: body.as_chunks().0, among: bytes.len(), sizes, source })
     }
 
     /// The number of experts.
@@ -126,11 +127,27 @@ impl<'a> Packed<'a> {
         self.source
     }
 
+    /// The same, one of several weights that are read in turn, of so many bytes together: where these are more than the caches hold,
+    /// products of a few rows read in another order. The default is what these weights have themselves.
+    ///
+    /// ```
+    /// use tilekern_kernels::pack::{Packed, pack_i8, packed_bytes};
+    ///
+    /// let mut packed = vec![0; packed_bytes(1, 64, 16).unwrap()];
+    /// pack_i8(&mut packed, 64, 16, |k, n| (k + n) as i8);
+    /// let layers = 32;
+    /// let weights = Packed::new(&packed).unwrap().among(layers * packed.len());
+    /// assert_eq!(weights.expert(0).n(), 16);
+    /// ```
+    pub fn among(self, bytes: usize) -> Packed<'a> {
+        Packed { among: bytes, ..self }
+    }
+
     /// The weights of one expert.
     pub fn expert(&self, expert: usize) -> Panels<'a> {
         let all = &self.body[expert * self.sizes.vectors()..][..self.sizes.vectors()];
         let (weights, sums) = all.split_at(self.sizes.panels() * self.sizes.quads());
-        Panels::new(weights, sums, self.sizes.k, self.sizes.n)
+        Panels { among: self.among, ..Panels::new(weights, sums, self.sizes.k, self.sizes.n) }
     }
 }
 
@@ -145,6 +162,8 @@ pub struct Panels<'a> {
     window: usize,
     k: usize,
     n: usize,
+    /// Bytes of all weights that are read in turn with these.
+    among: usize,
 }
 
 /// Without the weights.
@@ -165,7 +184,8 @@ impl<'a> Panels<'a> {
         assert!(k >= 1, "columns of nothing");
         let quads = panel_vectors(k);
         let count = n.div_ceil(16);
-        Panels { weights: &weights[..count * quads], sums: &sums[..count], quads, window: quads, k, n }
+        let weights = &weights[..count * quads];
+        Panels { weights, sums: &sums[..count], quads, window: quads, k, n, among: size_of_val(weights) }
     }
 
     /// Columns.
@@ -192,6 +212,17 @@ impl<'a> Panels<'a> {
     #[inline(always)]
     pub fn panel(&self, p: usize) -> &'a [[i8; 64]] {
         &self.weights[p * self.quads..][..self.window]
+    }
+
+    /// The quads of the panels from `p` on.
+    #[inline(always)]
+    pub(crate) fn from(&self, p: usize) -> &'a [[i8; 64]] {
+        &self.weights[p * self.quads..]
+    }
+
+    /// Whether no cache holds all weights that are read in turn with these.
+    pub(crate) fn come_from_memory(&self) -> bool {
+        outgrow_caches(self.among)
     }
 
     /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel.

@@ -6,8 +6,8 @@ use tilekern_kernels::dispatch::{Isa, Level};
 use tilekern_kernels::pack::{HEADER, Packed, Panels, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
-    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackStrip, PackedRows, Sink, Tiled, UNPACKED_WORDS,
-    WeightRows, row_words,
+    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackStrip, PackedRows, PanelByPanel, Sink, Tiled,
+    UNPACKED_WORDS, WeightRows, row_words,
 };
 
 struct Case {
@@ -17,6 +17,8 @@ struct Case {
     /// Rows three elements further apart than they are long.
     x: Vec<i8>,
     packed: Vec<i8>,
+    /// Bytes of all weights that these are some of, if it is not these alone.
+    among: Option<usize>,
     expected: Vec<Option<i32>>,
 }
 
@@ -28,7 +30,7 @@ impl Case {
         pack_i8(&mut packed, k, n, |i, j| w[i * n + j]);
         let sum = |at: usize| int8_dot(&x[at / n * (k + 3)..][..k], |i| w[i * n + at % n]);
         let expected = (0..m * n).map(|at| Some(sum(at))).collect();
-        Case { m, k, n, x, packed, expected }
+        Case { m, k, n, x, packed, among: None, expected }
     }
 
     fn check<const MR: usize, const NV: usize, const KC: usize>(&self, level: Level) {
@@ -43,7 +45,8 @@ impl Case {
 
     fn product(&self, x: PackedRows<'_>, run: impl Fn(Matmul<'_>)) -> Vec<Option<i32>> {
         let mut out = vec![None; self.m * self.n];
-        let weights = Packed::new(&self.packed).unwrap().expert(0);
+        let packed = Packed::new(&self.packed).unwrap();
+        let weights = self.among.map_or(packed, |bytes| packed.among(bytes)).expert(0);
         let words = &mut vec![u64::MAX / 3; MATMUL_WORDS];
         let sink: Sink<'_> = &mut |finished| {
             finished.each(|row, panel, sums| {
@@ -129,6 +132,42 @@ fn blocks_of_rows_give_the_exact_sums() {
             case.check::<4, 4, 512>(level);
             case.check::<8, 2, 512>(level);
             case.check::<8, 2, 1024>(level);
+        }
+    }
+}
+
+#[test]
+fn panels_one_by_one_give_the_exact_sums() {
+    let mut random = Random(49);
+    // Panels of less than a page, of some and a part, and more of them than wait at once.
+    for (k, n) in [(5, 1100), (64, 16), (600, 17), (1100, 40)] {
+        for m in 1..=PanelByPanel::MOST {
+            let case = Case::new(&mut random, m, k, n);
+            for level in levels() {
+                let out = case.run(level, |call| level.run(PanelByPanel(call)));
+                assert!(out == case.expected, "{level:?}: {m}x{k}x{n}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic = "more than 8 rows"]
+fn panels_one_by_one_are_for_a_few_rows() {
+    let case = Case::new(&mut Random(50), 9, 4, 16);
+    let level = Level::detect();
+    case.run(level, |call| level.run(PanelByPanel(call)));
+}
+
+/// Defaults where no cache holds the weights.
+#[test]
+fn weights_from_memory_give_the_exact_sums() {
+    let mut random = Random(51);
+    for m in [1, 2, 8, 9, 12, 13, 16, 24, 32, 33] {
+        let case = Case { among: Some(usize::MAX), ..Case::new(&mut random, m, 700, 100) };
+        for level in levels() {
+            let out = case.run(level, |call| level.run(call));
+            assert!(out == case.expected, "{level:?}: {m} rows");
         }
     }
 }

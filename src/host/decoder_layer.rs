@@ -270,9 +270,11 @@ impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> f
             return Ok(());
         }
         let outputs = [call.key_cache.bytes(), call.value_cache.bytes(), call.output.bytes()];
-        let weights = call.matrices(d).map(|(name, view, k, n)| {
+        let matrices = call.matrices(d);
+        let bytes = matrices.iter().fold(0usize, |bytes, (_, _, k, n)| bytes.saturating_add(k.saturating_mul(*n)));
+        let weights = matrices.map(|(name, view, k, n)| {
             let (d, format) = (WeightSizes { experts: None, k, n }, call.weight_format);
-            Weight::new(name, view, format, d, &outputs).map(|weight| Matrix { weight, format, d })
+            Weight::new(name, view, format, d, &outputs).map(|weight| Matrix { weight: weight.among(bytes), format, d })
         });
         let [q, k, v, o, w1, w3, w2] = weights;
         let weights = [q?, k?, v?, o?, w1?, w3?, w2?];

@@ -63,6 +63,14 @@ impl<'a> Weight<'a> {
         })
     }
 
+    /// The same among weights of so many bytes that are read in turn.
+    pub fn among(self, bytes: usize) -> Weight<'a> {
+        match self {
+            Weight::Packed(packed) => Weight::Packed(packed.among(bytes)),
+            _ => self,
+        }
+    }
+
     /// A packed weight must be of the kind that the call is about; in others the dtype says it.
     pub fn expect_four_bits(&self, name: &'static str, four: bool) -> Result<(), Error> {
         match self {

@@ -1,7 +1,7 @@
 //! How rows are cut for weights that are packed on the way: groups, one row behind the other, or bands.
 
 use super::bands::{BandPass, UNIT, suit_bands};
-use super::int8::steps_between_requests;
+use super::int8::{steps_between_requests, tile};
 use super::rows::{Bands, PackedRows};
 use super::slabs::{SLAB_ROWS, slab_strip};
 use super::straight::{FEW_ROWS, straight_strip};
@@ -116,14 +116,22 @@ impl<const MR: usize, const NV: usize> Groups<'_, MR, NV> {
         let weights = s.stage(part, panels.staged);
         pass.run::<S, MR, WIDTH>(
             s,
-            weights,
             start,
             Waiting { sums: &mut panels.parked[first..], pitch: panels.width },
             #[inline(always)]
-            |_, u| {
-                if u * steps_between_requests::<S>() % 16 == 0 {
-                    slice.pace.ask(s);
-                }
+            |_, x, acc| {
+                tile(
+                    s,
+                    x,
+                    weights,
+                    #[inline(always)]
+                    |u| {
+                        if u * steps_between_requests::<S>() % 16 == 0 {
+                            slice.pace.ask(s);
+                        }
+                    },
+                    acc,
+                )
             },
         );
     }

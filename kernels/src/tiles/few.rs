@@ -179,12 +179,6 @@ impl Sweep<'_> {
         } else {
             sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts))
         };
-        let start = self.start::<S, NV>(s, panel);
-        for m in 0..MR {
-            let parked = &mut self.parked[row(m) * panels.len() + panel - panels.start..][..NV];
-            for v in 0..NV {
-                s.store_i32(s.add_i32(acc[m][v], start[v]), &mut parked[v]);
-            }
-        }
+        self.finish(s, acc, first..end, panel, panels);
     }
 }

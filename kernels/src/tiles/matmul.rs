@@ -10,8 +10,9 @@
 
 use super::bands::BANDED;
 use super::int8::steps_between_requests;
+use super::panel_by_panel::PanelByPanel;
+use super::requests::Requests;
 use super::rows::PackedRows;
-use super::side_by_side::slices;
 use super::waiting::{Pass, Waiting, widths};
 use super::{few::most_rows, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
@@ -64,9 +65,6 @@ pub(super) const PARKED: usize = 512;
 /// Panels whose sums go out together, of many rows: the longer the runs in which they are written, the fewer pages are looked up.
 pub(super) const GROUP: usize = 4;
 
-/// Two slices of weights that are larger together do not both lie in a first cache: the coming one goes to the second.
-const FIRST_CACHE: usize = 48 << 10;
-
 /// Vectors of weights that are widened at once, 128 bytes each: a slice of all panels of a tile.
 const STAGED: usize = 512;
 
@@ -105,12 +103,14 @@ impl Kernel for Matmul<'_> {
             _ => {}
         }
         if const { matches!(S::ISA, Isa::Avx512Vnni) } {
-            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: slices as long as the first cache allows, and
-            // tall tiles, unless groups of 8 leave more rows idle than groups of 4 do, by over one in 40.
+            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: tall tiles, whose slices are as long as the
+            // first cache allows, unless groups of 8 leave more rows idle than groups of 4 do, by over one in 40; up to 32 rows also
+            // unless the weights come from memory, of which four panels at a time ask at a more even pace.
             let tall = suits_tall() && 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
+            let memory = suits_tall() && self.weights.come_from_memory();
             match rows {
-                13..33 if tall => Tiled::<8, 2, 512>(self).run(s),
-                33.. if tall => Tiled::<8, 2, 1024>(self).run(s),
+                ..=PanelByPanel::MOST if memory => PanelByPanel(self).run(s),
+                13.. if tall && (rows > 32 || !memory) => Tiled::<8, 2, 1024>(self).run(s),
                 33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
@@ -144,8 +144,7 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
     fn run<S: Dot>(self, s: S) {
         const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && KC >= 64 && KC % 64 == 0 && NV * (KC / 4) <= STAGED) };
         let Matmul { x, weights, panels, words, sink } = self.0;
-        let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
-        let mut sweep = Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged };
+        let mut sweep = Sweep::new(x, weights, words);
         // So few rows have no tall tiles.
         if const { MR < 8 } && (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
             // As many panels at once as there is room for the sums of, if they are more a multiple of all widths.
@@ -168,6 +167,14 @@ pub(super) struct Sweep<'a> {
     pub weights: Panels<'a>,
     pub parked: &'a mut [[i32; 16]],
     staged: &'a mut [u64],
+}
+
+impl<'a> Sweep<'a> {
+    /// Of [`MATMUL_WORDS`].
+    pub fn new(x: PackedRows<'a>, weights: Panels<'a>, words: &'a mut [u64]) -> Sweep<'a> {
+        let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
+        Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged }
+    }
 }
 
 impl Sweep<'_> {
@@ -206,6 +213,26 @@ impl Sweep<'_> {
         start
     }
 
+    /// Finished products of some rows with NV of some panels, `[row][panel]` into `parked`; behind the last row it was repeated.
+    #[inline(always)]
+    pub fn finish<S: Dot, const MR: usize, const NV: usize>(
+        &mut self,
+        s: S,
+        acc: [[S::I32; NV]; MR],
+        rows: Range<usize>,
+        panel: usize,
+        panels: &Range<usize>,
+    ) {
+        let start = self.start::<S, NV>(s, panel);
+        for m in 0..MR {
+            let row = (rows.start + m).min(rows.end - 1);
+            let parked = &mut self.parked[row * panels.len() + panel - panels.start..][..NV];
+            for v in 0..NV {
+                s.store_i32(s.add_i32(acc[m][v], start[v]), &mut parked[v]);
+            }
+        }
+    }
+
     /// Some groups of MR rows over NV panels of a group, `[row][panel]` into `parked`; afterwards come the panels from `after` on.
     #[inline(always)]
     fn block<S: Dot, const MR: usize, const NV: usize, const KC: usize>(
@@ -239,31 +266,16 @@ impl Sweep<'_> {
                         coming[v] = if to < steps { &w[v][to..steps.min(to + KC / 4)] } else { &next[v][..steps.min(KC / 4)] };
                         part[v] = &w[v][from..to];
                     }
-                    let share = coming[0].len().div_ceil(count);
-                    let each = share.div_ceil((to - from).div_ceil(steps_between_requests::<S>()));
+                    let requests = Requests::<NV>::shared(coming, count, (to - from) / steps_between_requests::<S>());
                     let pass = Pass { x: self.x, groups: groups.clone(), steps: from..to };
                     let weights = s.stage(part, self.staged);
                     let start = if from == 0 { start } else { zero };
                     pass.run::<S, MR, NV>(
                         s,
-                        weights,
                         start,
                         Waiting { sums: &mut self.parked[panel - group.start..], pitch: GROUP },
                         #[inline(always)]
-                        |i, u| {
-                            let first = share * i + each * u;
-                            let end = coming[0].len().min(share * (i + 1));
-                            if first < end {
-                                for lines in slices(coming, first..end.min(first + each)) {
-                                    for line in lines {
-                                        match 2 * 16 * NV * KC > FIRST_CACHE {
-                                            true => s.prefetch_far(line),
-                                            false => s.prefetch(line),
-                                        }
-                                    }
-                                }
-                            }
-                        },
+                        |i, x, acc| requests.beside::<S, MR, KC>(s, i, x, weights, acc),
                     );
                 }
             },

@@ -227,6 +227,21 @@ impl<'a> PackedRows<'a> {
         &bytemuck::cast_slice(&self.words[row * self.pitch..][..self.quads])[..self.quads]
     }
 
+    /// Some quads of each of MR rows from `first` on. Behind the last row it is repeated.
+    #[inline(always)]
+    pub(super) fn group<Q: bytemuck::Pod, const MR: usize>(&self, first: usize, steps: Range<usize>) -> [&'a [Q]; MR] {
+        assert!(self.bands.is_none(), "rows in bands");
+        let mut words = &self.words[first * self.pitch..];
+        let mut group: [&[Q]; MR] = [&[]; MR];
+        for m in 0..MR {
+            group[m] = &bytemuck::cast_slice(&words[..self.quads])[..self.quads][steps.clone()];
+            if first + m + 1 < self.rows {
+                words = &words[self.pitch..];
+            }
+        }
+        group
+    }
+
     /// The quads of a band of MR rows, which begins with row `first`.
     #[inline(always)]
     pub(super) fn band<Q: bytemuck::Pod, const MR: usize>(&self, first: usize) -> &'a [[Q; MR]] {

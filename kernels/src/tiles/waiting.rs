@@ -1,6 +1,5 @@
 //! Passes of rows over a slice of K of some panels, and the sums that wait between two slices.
 
-use super::int8::tile;
 use super::rows::PackedRows;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -29,33 +28,22 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Adds the slice's products and `start` to the sums that wait, which count as 0 before the first step. In group
-    /// `i` `ask(i, u)` is called for the `u`-th time.
+    /// Adds the slice's products and `start` to the sums that wait, which count as 0 before the first step. `products(i, x, acc)` adds
+    /// those of group `i`, whose rows are `x`.
     #[inline(always)]
     pub fn run<S: Dot, const MR: usize, const NV: usize>(
         &self,
         s: S,
-        weights: [&[S::Weights]; NV],
         start: [S::I32; NV],
         mut waiting: Waiting<'_>,
-        mut ask: impl FnMut(usize, usize),
+        mut products: impl FnMut(usize, [&[S::Quad]; MR], [[S::I32; NV]; MR]) -> [[S::I32; NV]; MR],
     ) {
         for (i, group) in self.groups.clone().enumerate() {
-            let mut x: [&[S::Quad]; MR] = [&[]; MR];
-            for m in 0..MR {
-                // Behind the last row it is repeated, and not kept.
-                x[m] = &self.x.row::<S::Quad>((group * MR + m).min(self.x.rows() - 1))[self.steps.clone()];
-            }
+            // Behind the last row it is repeated, and not kept.
+            let x = self.x.group(group * MR, self.steps.clone());
             let mut waiting = waiting.from(i * MR);
             let acc = waiting.resume::<S, MR, NV>(s, start, self.steps.start);
-            let acc = tile(
-                s,
-                x,
-                weights,
-                #[inline(always)]
-                |u| ask(i, u),
-                acc,
-            );
+            let acc = products(i, x, acc);
             waiting.park(s, acc);
         }
     }

@@ -1,0 +1,95 @@
+//! Up to eight rows times packed int8 weights that no cache holds.
+//!
+//! Memory is read fastest in one stream. Panels side by side are as many pages at once, each of which costs hardware a start of its own;
+//! they spare work only where a cache delivers.
+
+use super::gemv::gemv;
+use super::matmul::{Finished, Matmul, PARKED, Sweep};
+use super::side_by_side::slices;
+use crate::dispatch::Kernel;
+use crate::simd::Dot;
+use core::ops::Range;
+
+/// Lines of a page. Once in a page a line a page behind those that are asked for is, so that none of these waits for its address.
+const PAGE: usize = 64;
+
+/// Lines from those of a step to those that it asks for. One row asks for none: its steps are so short that a processor sees enough of
+/// them ahead.
+const AHEAD: usize = 128;
+
+/// [`Matmul`] of at most [`MOST`](PanelByPanel::MOST) rows, one panel after the other.
+pub struct PanelByPanel<'a>(pub Matmul<'a>);
+
+impl PanelByPanel<'_> {
+    /// The most rows.
+    pub const MOST: usize = 8;
+}
+
+impl Kernel for PanelByPanel<'_> {
+    type Output = ();
+
+    /// # Panics
+    ///
+    /// If there are more rows.
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let Matmul { x, weights, panels, words, sink } = self.0;
+        let mut sweep = Sweep::new(x, weights, words);
+        let (rows, most) = (x.rows(), PARKED / PanelByPanel::MOST);
+        for first in panels.clone().step_by(most) {
+            let panels = first..panels.end.min(first + most);
+            match rows {
+                0 => return,
+                1 => sweep.one_by_one::<S, 1>(s, &panels),
+                2 => sweep.one_by_one::<S, 2>(s, &panels),
+                3 => sweep.one_by_one::<S, 3>(s, &panels),
+                4 => sweep.one_by_one::<S, 4>(s, &panels),
+                5 => sweep.one_by_one::<S, 5>(s, &panels),
+                6 => sweep.one_by_one::<S, 6>(s, &panels),
+                7 => sweep.one_by_one::<S, 7>(s, &panels),
+                8 => sweep.one_by_one::<S, 8>(s, &panels),
+                _ => panic!("more than {} rows", PanelByPanel::MOST),
+            }
+            sink(Finished { rows: 0..rows, sums: &sweep.parked[..rows * panels.len()], pitch: panels.len(), panels });
+        }
+    }
+}
+
+impl Sweep<'_> {
+    /// All rows, which are MR, over some panels.
+    #[inline(always)]
+    fn one_by_one<S: Dot, const MR: usize>(&mut self, s: S, panels: &Range<usize>) {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let x = self.x.group(0, 0..self.weights.panel(panels.start).len());
+                for panel in panels.clone() {
+                    s.prefetch(self.weights.sums_line(panel));
+                    let acc = products::<S, MR>(s, x, self.weights.from(panel));
+                    self.finish(s, acc, 0..MR, panel, panels);
+                }
+            },
+        )
+    }
+}
+
+/// The products of the rows and the first panel of `lines`, behind which the others follow.
+#[inline(always)]
+fn products<S: Dot, const MR: usize>(s: S, x: [&[S::Quad]; MR], lines: &[[i8; 64]]) -> [[S::I32; 1]; MR] {
+    let (mut acc, steps) = ([[s.splat_i32(0); 1]; MR], x[0].len());
+    for first in (0..steps).step_by(PAGE) {
+        let page = first..steps.min(first + PAGE);
+        if let Some(line) = lines.get(first + AHEAD + PAGE) {
+            s.prefetch(line);
+        }
+        let (x, w) = (slices(x, page.clone()), slices([lines], page.clone()));
+        acc = if const { MR == 1 } {
+            gemv::<S, MR, 1, 0, false>(s, x, w, [], acc)
+        } else {
+            // Behind the last line, for what is there already.
+            let coming = lines.get(page.start + AHEAD..page.end + AHEAD).unwrap_or(w[0]);
+            gemv::<S, MR, 1, 1, false>(s, x, w, [coming], acc)
+        };
+    }
+    acc
+}
