@@ -22,7 +22,7 @@ pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
 }
 
 /// The same where weights stay in the second cache beside the rows.
-pub(super) fn banded_rows(m: usize, k: usize) -> usize {
+pub(super) fn rows_beside_weights(m: usize, k: usize) -> usize {
     equal_parts(m, (CHUNK / 2 / k.next_multiple_of(64)).clamp(64, 128))
 }
 

@@ -1,7 +1,7 @@
 //! The int8 product on the host: chunks of rows, columns over the pool, a sink that scales the sums.
 
 use super::Host;
-use super::activations::{RowSlots, banded_rows, chunk_rows};
+use super::activations::{RowSlots, chunk_rows, rows_beside_weights};
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
@@ -22,6 +22,9 @@ const WORK: usize = 1 << 21;
 
 /// Tasks for each worker, at least, before they are made longer.
 const TASKS: usize = 4;
+
+/// Tasks for each worker, at most, where weights are packed.
+const MOST_TASKS: usize = 16;
 
 /// Columns of a task, at least, where weights are packed on the way.
 const LEAST: usize = 512;
@@ -62,10 +65,13 @@ impl<P: ParallelFor> Host<P> {
             let (tasks, least) = if rows <= FEW_ROWS { (1, 64) } else { (TASKS, LEAST) };
             return if workers == 1 { most } else { most.min((d.n / tasks / workers).next_multiple_of(least).max(least)) };
         };
+        let workers = self.pool.workers().max(1);
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
-            true => (d.n / TASKS / self.pool.workers().max(1) / 64 * 64).clamp(64, 256),
-            false => 64,
+            true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),
+            // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with.
+            false if workers == 1 => d.n,
+            false => (d.n / MOST_TASKS / workers / 64 * 64).max(64),
         };
         (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
     }
@@ -121,7 +127,7 @@ impl<P: ParallelFor> Host<P> {
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, goes_past(d, &call.out));
         let rows = match weight {
-            Weight::Packed(_) if suit_bands(level.isa(), d.m) => banded_rows(d.m, d.k),
+            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => rows_beside_weights(d.m, d.k),
             // Others are packed for each chunk.
             _ => chunk_rows(d.m, d.k, call.weight_format),
         };
