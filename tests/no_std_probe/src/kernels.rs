@@ -38,6 +38,7 @@ instantiate! {
     matmul_rows: tiles::MatmulRows<'static>;
     matmul_4x32x1024: tiles::Tiled<'static, 4, 2, 1024>;
     matmul_8x128x256: tiles::Tiled<'static, 8, 8, 256>;
+    matmul_panel_by_panel: tiles::PanelByPanel<'static>;
 }
 
 /// 16 exponential numbers of a tensor.
