@@ -24,9 +24,14 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
     }
 }
 
-/// So many rows read them so in parts, if it takes any, all but the first from the second cache.
-const fn in_parts<S: Dot>(nv: usize) -> usize {
-    if in_small_parts::<S>() { 128 } else { at_once::<S>(nv) }
+/// So many rows read them so in parts, if it takes any, all but the first from the second cache. Where the first is not small, slices of it
+/// serve more rows better.
+fn in_parts<S: Dot>(nv: usize) -> usize {
+    match in_small_parts::<S>() {
+        true if has_small_first_cache() => 128,
+        true => 16,
+        false => at_once::<S>(nv),
+    }
 }
 
 /// How many parts so many rows have: of small ones those of four waste the least time, those of five fewer rows now and then.
@@ -97,7 +102,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
 }
 
 /// The most rows that read panels as they lie, NV at a time, of `k` each.
-pub(super) const fn most_rows<S: Dot>(nv: usize, k: usize) -> usize {
+pub(super) fn most_rows<S: Dot>(nv: usize, k: usize) -> usize {
     if 2 * 16 * nv * k <= SECOND_CACHE { in_parts::<S>(nv) } else { at_once::<S>(nv) }
 }
 
