@@ -240,12 +240,12 @@ const DETECTED: u32 = 1 << 31;
 const SMALL_FIRST_CACHE: u32 = 1 << 30;
 /// From this bit on the MiB of the largest cache, 0 where it is not known.
 const LARGEST_CACHE: u32 = 16;
-/// As many as the bits below the others hold.
+/// The most that the bits up to those two hold.
 const MOST_MIB: u32 = (1 << 14) - 1;
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
-/// The instruction sets of this processor, one bit each. Two threads that race here store the same value.
+/// The instruction sets of this processor, one bit each, and what its caches are. Two threads that race here store the same value.
 fn available() -> u32 {
     let known = AVAILABLE.load(Ordering::Relaxed);
     if known != 0 {
@@ -261,31 +261,42 @@ pub(crate) fn has_small_first_cache() -> bool {
     available() & SMALL_FIRST_CACHE != 0
 }
 
-/// Whether so many bytes are more than the largest cache holds; never where its size is not known.
+/// Whether so many bytes, in whole MiB, are as many as the largest cache has or more; never where that is not known.
 pub(crate) fn outgrow_caches(bytes: usize) -> bool {
     let mib = available() >> LARGEST_CACHE & MOST_MIB;
     mib > 0 && bytes >> 20 >= mib as usize
 }
 
-/// Bytes of the `index`-th cache, 0 where there is none, it holds instructions alone, or the processor does not tell. Intel and AMD tell
-/// the same in different places.
+/// Bytes of the first data cache and of the largest cache, 0 where the processor does not tell. Intel and AMD tell the same in different
+/// places.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-fn cache(index: u32) -> u32 {
+fn caches() -> (u32, u32) {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
     const TOPOLOGY: u32 = 22;
     let amd = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx >> TOPOLOGY & 1 == 1;
-    let cache = match amd {
-        true => __cpuid_count(0x8000_001D, index),
-        false if __cpuid(0).eax >= 4 => __cpuid_count(4, index),
-        false => return 0,
+    let leaf = match amd {
+        true => 0x8000_001D,
+        false if __cpuid(0).eax >= 4 => 4,
+        false => return (0, 0),
     };
-    const DATA: u32 = 1;
-    const UNIFIED: u32 = 3;
-    if !matches!(cache.eax & 31, DATA | UNIFIED) {
-        return 0;
+    const NONE: u32 = 0;
+    const INSTRUCTIONS: u32 = 2;
+    let (mut first, mut largest) = (0, 0);
+    for index in 0..8 {
+        let cache = __cpuid_count(leaf, index);
+        match cache.eax & 31 {
+            NONE => break,
+            INSTRUCTIONS => continue,
+            _ => {}
+        }
+        let (ways, parts, line) = ((cache.ebx >> 22) + 1, (cache.ebx >> 12 & 1023) + 1, (cache.ebx & 4095) + 1);
+        let bytes = cache.ecx.saturating_add(1).saturating_mul(ways * parts).saturating_mul(line);
+        if index == 0 {
+            first = bytes;
+        }
+        largest = bytes.max(largest);
     }
-    let (ways, parts, line) = ((cache.ebx >> 22) + 1, (cache.ebx >> 12 & 1023) + 1, (cache.ebx & 4095) + 1);
-    cache.ecx.saturating_add(1).saturating_mul(ways * parts).saturating_mul(line)
+    (first, largest)
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
@@ -316,8 +327,9 @@ fn detect() -> u32 {
     let tiles = vnni && has(seven.edx, &[24, 25]) && has(enabled, &[17, 18]) && crate::simd::permitted();
     // A build of the tests for tests/amx/emulator.c takes the unit for present.
     let amx = tiles || vnni && cfg!(amx_emulated);
-    let small = if (1..48 << 10).contains(&cache(0)) { SMALL_FIRST_CACHE } else { 0 };
-    let largest = ((0..8).map(cache).max().unwrap_or(0) >> 20).min(MOST_MIB) << LARGEST_CACHE;
+    let (first, largest) = caches();
+    let small = if (1..48 << 10).contains(&first) { SMALL_FIRST_CACHE } else { 0 };
+    let largest = (largest >> 20).min(MOST_MIB) << LARGEST_CACHE;
     [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni), (amx, Isa::Avx512Amx)]
         .into_iter()
         .fold(small | largest, |found, (has, isa)| if has { found | isa.bit() } else { found })

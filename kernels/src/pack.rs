@@ -225,10 +225,11 @@ impl<'a> Panels<'a> {
         outgrow_caches(self.among)
     }
 
-    /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel.
+    /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel. Whoever
+    /// made these has just read them: they come from a cache.
     pub fn window(&self, first: usize, from: usize, k: usize, sums: &'a [[i8; 64]]) -> Panels<'a> {
         let weights = &self.weights[first * self.quads + from / 4..];
-        Panels { weights, sums, window: k / 4, k, n: 16 * sums.len(), ..*self }
+        Panels { weights, sums, window: k / 4, k, n: 16 * sums.len(), among: 0, ..*self }
     }
 
     /// Where the column sums of panel `p` lie.

@@ -3,7 +3,9 @@
 mod common;
 use common::{Random, levels};
 use tilekern_kernels::dispatch::{Isa, Level};
-use tilekern_kernels::pack::{HEADER, Packed, Panels, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors};
+use tilekern_kernels::pack::{
+    ColumnSums, HEADER, Packed, Panels, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors,
+};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
     Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackStrip, PackedRows, PanelByPanel, Sink, Tiled,
@@ -114,7 +116,7 @@ fn the_default_tile_gives_the_exact_sums() {
     for level in levels() {
         let out = case.run(level, |call| level.run(call));
         assert!(out == case.expected, "{level:?}");
-        // The defaults of processors with other caches.
+        // Defaults of processors with other caches, and what could be one.
         case.check::<4, 4, 384>(level);
         case.check::<4, 4, 512>(level);
         case.check::<8, 2, 512>(level);
@@ -151,6 +153,33 @@ fn panels_one_by_one_give_the_exact_sums() {
     }
 }
 
+/// Rows 64 .. 192 of panels 1 .. 3, and every other row of activations.
+#[test]
+fn windows_one_by_one_give_the_exact_sums() {
+    let (k, n) = (200, 70);
+    let case = Case::new(&mut Random(52), 3, k, n);
+    let whole = Packed::new(&case.packed).unwrap().expert(0);
+    let weight = |i: usize, j: usize| i32::from(whole.panel(j / 16)[i / 4][j % 16 * 4 + i % 4]);
+    for level in levels() {
+        let part: Vec<i8> = (0..3).flat_map(|row| case.x[row * (k + 3) + 64..][..128].to_vec()).collect();
+        let rows = packed_rows(level, Activations { data: &part, stride: 128, rows: 3 }, 128);
+        let x = PackedRows::strided(&rows[..2 * row_words(128).unwrap() + 32], 128, 2, 2 * row_words(128).unwrap());
+        let (unknown, mut sums) = ([[0; 64]; 2], [[0; 64]; 2]);
+        level.run(ColumnSums { panels: whole.window(1, 64, 128, &unknown), sums: &mut sums });
+        let (mut out, words) = (vec![None; 2 * 32], &mut vec![0; MATMUL_WORDS]);
+        let sink: Sink<'_> = &mut |finished| {
+            finished.each(|row, panel, sums| (0..16).for_each(|j| out[32 * row + 16 * panel + j] = Some(sums[j])));
+        };
+        let weights = whole.window(1, 64, 128, &sums);
+        level.run(PanelByPanel(Matmul { x, weights, panels: 0..2, words, sink }));
+        for (at, found) in out.into_iter().enumerate() {
+            let (row, j) = (at / 32 * 2, 16 + at % 32);
+            let expected = (0..128).map(|i| i32::from(part[128 * row + i]) * weight(64 + i, j)).sum();
+            assert_eq!(found, Some(expected), "{level:?}");
+        }
+    }
+}
+
 #[test]
 #[should_panic = "more than 8 rows"]
 fn panels_one_by_one_are_for_a_few_rows() {
@@ -163,7 +192,7 @@ fn panels_one_by_one_are_for_a_few_rows() {
 #[test]
 fn weights_from_memory_give_the_exact_sums() {
     let mut random = Random(51);
-    for m in [1, 2, 8, 9, 12, 13, 16, 24, 32, 33] {
+    for m in [1, 2, 8, 9, 12, 13, 16, 17, 24, 32, 33] {
         let case = Case { among: Some(usize::MAX), ..Case::new(&mut random, m, 700, 100) };
         for level in levels() {
             let out = case.run(level, |call| level.run(call));
@@ -190,10 +219,13 @@ fn rows_in_bands_give_the_exact_sums() {
 fn a_range_of_panels_leaves_the_others_alone() {
     let case = Case::new(&mut Random(43), 7, 40, 100);
     for level in levels() {
-        let out = case.run(level, |call| level.run(Matmul { panels: 2..5, ..call }));
-        for (at, (found, expected)) in out.iter().zip(&case.expected).enumerate() {
-            let inside = (32..80).contains(&(at % 100));
-            assert_eq!(*found, if inside { *expected } else { None }, "{level:?}");
+        let default = case.run(level, |call| level.run(Matmul { panels: 2..5, ..call }));
+        let one_by_one = case.run(level, |call| level.run(PanelByPanel(Matmul { panels: 2..5, ..call })));
+        for out in [default, one_by_one] {
+            for (at, (found, expected)) in out.iter().zip(&case.expected).enumerate() {
+                let inside = (32..80).contains(&(at % 100));
+                assert_eq!(*found, if inside { *expected } else { None }, "{level:?}");
+            }
         }
     }
 }

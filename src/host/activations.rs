@@ -1,7 +1,7 @@
 //! The rows of an int8 product on the host, a chunk at a time in the form of the dot instruction, for all workers.
 
 use crate::error::Error;
-use crate::ops::FORMAT_ND;
+use crate::ops::{FORMAT_ND, FORMAT_PACKED};
 use crate::parallel::{self, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
 use crate::tensor::Tensor;
@@ -21,9 +21,11 @@ pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
     equal_parts(m, (bytes / k.next_multiple_of(64)).clamp(64, 256))
 }
 
-/// The same where weights stay in the second cache beside the rows.
-pub(super) fn rows_beside_weights(m: usize, k: usize) -> usize {
-    equal_parts(m, (CHUNK / 2 / k.next_multiple_of(64)).clamp(64, 128))
+/// The same of packed weights on VNNI: fewer, in whole groups of eight, so that the second cache has room for weights; half of it where
+/// they stay there while bands pass.
+pub(super) fn vnni_chunk_rows(m: usize, k: usize, banded: bool) -> usize {
+    let most = (CHUNK / if banded { 2 } else { 1 } / k.next_multiple_of(64)).clamp(64, 128);
+    equal_parts(m, most).next_multiple_of(Bands::MOST).min(chunk_rows(m, k, FORMAT_PACKED))
 }
 
 fn equal_parts(m: usize, most: usize) -> usize {

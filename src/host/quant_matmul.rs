@@ -1,7 +1,7 @@
 //! The int8 product on the host: chunks of rows, columns over the pool, a sink that scales the sums.
 
 use super::Host;
-use super::activations::{RowSlots, chunk_rows, rows_beside_weights};
+use super::activations::{RowSlots, chunk_rows, vnni_chunk_rows};
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
@@ -23,7 +23,7 @@ const WORK: usize = 1 << 21;
 /// Tasks for each worker, at least, before they are made longer.
 const TASKS: usize = 4;
 
-/// Tasks for each worker, at most, where weights are packed.
+/// Tasks for each of several workers, at most, where weights are packed.
 const MOST_TASKS: usize = 16;
 
 /// Columns of a task, at least, where weights are packed on the way.
@@ -69,9 +69,10 @@ impl<P: ParallelFor> Host<P> {
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
             true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),
-            // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with.
-            false if workers == 1 => d.n,
-            false => (d.n / MOST_TASKS / workers / 64 * 64).max(64),
+            // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with; of one task alone a pool
+            // is not told.
+            false if workers == 1 => d.n.div_ceil(2).next_multiple_of(64),
+            false => d.n.div_ceil(MOST_TASKS * workers).next_multiple_of(64),
         };
         (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
     }
@@ -127,8 +128,7 @@ impl<P: ParallelFor> Host<P> {
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, goes_past(d, &call.out));
         let rows = match weight {
-            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => rows_beside_weights(d.m, d.k),
-            // Others are packed for each chunk.
+            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k, suit_bands(level.isa(), d.m)),
             _ => chunk_rows(d.m, d.k, call.weight_format),
         };
         for first in (0..d.m).step_by(rows) {

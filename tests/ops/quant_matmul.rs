@@ -330,17 +330,20 @@ fn quant_matmul_a_stride_that_is_never_taken_may_be_any() -> Result<(), Error> {
 #[cfg(feature = "rayon")]
 #[test]
 fn quant_matmul_threads_do_not_matter() -> Result<(), Error> {
-    let case = Case::new(&mut Random(8), 100, 300, 500);
-    let sums = case.sums();
-    for threads in [1, 2, 3] {
-        let host = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(threads)?)?;
-        let mut out = vec![0; 100 * 500];
-        let x = Tensor::new([100, 300], &case.x)?;
-        let weight = Tensor::new([case.packed.len()], &case.packed)?;
-        let mut call = QuantMatmul::new(x, weight, Product::I32(TensorMut::new([100, 500], &mut out)?));
-        call.weight_format = FORMAT_PACKED;
-        run(&host, call)?;
-        assert!(out.iter().zip(&sums).all(|(&a, &b)| i64::from(a) == b), "{threads} threads");
+    // Two tasks a worker, and as many as there may be.
+    for [m, k, n] in [[100, 300, 500], [3, 40, 6200]] {
+        let case = Case::new(&mut Random(8), m, k, n);
+        let sums = case.sums();
+        for threads in [1, 2, 3] {
+            let host = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(threads)?)?;
+            let mut out = vec![0; m * n];
+            let x = Tensor::new([m, k], &case.x)?;
+            let weight = Tensor::new([case.packed.len()], &case.packed)?;
+            let mut call = QuantMatmul::new(x, weight, Product::I32(TensorMut::new([m, n], &mut out)?));
+            call.weight_format = FORMAT_PACKED;
+            run(&host, call)?;
+            assert!(out.iter().zip(&sums).all(|(&a, &b)| i64::from(a) == b), "{threads} threads: {m}x{k}x{n}");
+        }
     }
     Ok(())
 }

@@ -2,15 +2,15 @@
 //! each of some parts of the rows. Panels follow one another without a pause.
 
 use super::gemv::gemv;
-use super::matmul::{Finished, Sink, Sweep};
+use super::matmul::{Finished, Sink, Sweep, suits_tall};
 use super::side_by_side::slices;
 use super::waiting::widths;
 use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;
 
-/// Whether registers are so few that rows go in small parts, as many as it takes. This is faster than tiles whose weights are widened
-/// once: here widening goes on beside the products, in units that these leave idle.
+/// Whether registers are so few that rows go in small parts, as many as it takes. Up to some number of rows this is faster than tiles
+/// whose weights are widened once: here widening goes on beside the products, in units that these leave idle.
 const fn in_small_parts<S: Dot>() -> bool {
     !S::MANY_REGISTERS
 }
@@ -28,8 +28,8 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
 /// serve more rows better.
 fn in_parts<S: Dot>(nv: usize) -> usize {
     match in_small_parts::<S>() {
-        true if has_small_first_cache() => 128,
-        true => 16,
+        true if suits_tall() => 16,
+        true => 128,
         false => at_once::<S>(nv),
     }
 }

@@ -1,6 +1,6 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! A few rows take each panel as it lies, and [bands](super::bands) pairs of panels for all of K. For other rows, NV panels at a time,
+//! A few rows take each panel as it lies ([one by one](PanelByPanel) if it comes from memory), and [bands](super::bands) pairs of panels for all of K. For other rows, NV panels at a time,
 //! KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights, which stay in the first cache (widened there once, where
 //! the token's dot wants that). Between two steps of KC the accumulators wait in `words`; a product with K <= KC waits once. While a
 //! block computes, each of its tiles asks for a share of the weights that come next. A block's finished accumulators go from `words` to
@@ -72,6 +72,28 @@ const STAGED: usize = 512;
 pub const MATMUL_WORDS: usize = PARKED * 8 + STAGED * 16;
 
 /// `sink[row][n] = sum over k of x[row][k] * weights[k][n]` for the columns of a range of panels.
+///
+/// ```
+/// use tilekern_kernels::dispatch::Level;
+/// use tilekern_kernels::pack::{Packed, pack_i8, packed_bytes};
+/// use tilekern_kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, row_words};
+///
+/// let (k, n, level) = (2, 3, Level::detect());
+/// let mut packed = vec![0; packed_bytes(1, k, n).unwrap()];
+/// pack_i8(&mut packed, k, n, |i, j| (10 * i + j) as i8);
+/// let mut row = vec![0; row_words(k).unwrap()];
+/// level.run(PackRows { x: Activations { data: &[1, -1], stride: k, rows: 1 }, k, words: &mut row });
+///
+/// let mut out = [0; 3];
+/// level.run(Matmul {
+///     x: PackedRows::new(&row, k, 1),
+///     weights: Packed::new(&packed).unwrap().expert(0),
+///     panels: 0..1,
+///     words: &mut vec![0; MATMUL_WORDS],
+///     sink: &mut |finished| finished.each_row(|_, sums| out.copy_from_slice(&sums[0][..3])),
+/// });
+/// assert_eq!(out, [-10; 3]);
+/// ```
 pub struct Matmul<'a> {
     /// The rows, as [`PackRows`](super::PackRows) made them on this instruction set for `weights.k()`.
     pub x: PackedRows<'a>,
@@ -129,7 +151,7 @@ impl Kernel for Matmul<'_> {
 
 /// Whether VNNI has tall tiles: where the first cache is not small. Processors with AMX, which read slower beside that, have
 /// [bands](super::bands).
-fn suits_tall() -> bool {
+pub(super) fn suits_tall() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
@@ -257,16 +279,18 @@ impl Sweep<'_> {
                     next[v] = self.weights.panel(after);
                     s.prefetch(self.weights.sums_line(after));
                 }
+                // Slices of one length, or about: a short one would have little time to ask for the long one that follows it.
                 let steps = w[0].len();
-                for from in (0..steps).step_by(KC / 4) {
-                    let to = steps.min(from + KC / 4);
+                let slice = steps.div_ceil(steps.div_ceil(KC / 4)).next_multiple_of(16);
+                for from in (0..steps).step_by(slice) {
+                    let to = steps.min(from + slice);
                     let mut coming = next;
                     let mut part = w;
                     for v in 0..NV {
-                        coming[v] = if to < steps { &w[v][to..steps.min(to + KC / 4)] } else { &next[v][..steps.min(KC / 4)] };
+                        coming[v] = if to < steps { &w[v][to..steps.min(to + slice)] } else { &next[v][..slice.min(steps)] };
                         part[v] = &w[v][from..to];
                     }
-                    let requests = Requests::<NV>::shared(coming, count, (to - from) / steps_between_requests::<S>());
+                    let requests = Requests::<NV>::shared::<S>(coming, count, (to - from) / steps_between_requests::<S>());
                     let pass = Pass { x: self.x, groups: groups.clone(), steps: from..to };
                     let weights = s.stage(part, self.staged);
                     let start = if from == 0 { start } else { zero };

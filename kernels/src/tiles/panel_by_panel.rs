@@ -10,14 +10,38 @@ use crate::dispatch::Kernel;
 use crate::simd::Dot;
 use core::ops::Range;
 
-/// Lines of a page. Once in a page a line a page behind those that are asked for is, so that none of these waits for its address.
+/// Lines of a page. Once a page a line is touched that lies a page further on than the requests, so that none of them waits for its
+/// address.
 const PAGE: usize = 64;
 
-/// Lines from those of a step to those that it asks for. One row asks for none: its steps are so short that a processor sees enough of
-/// them ahead.
+/// Lines from those of a step to those that it asks for. One row asks for nothing but that touch: its steps are so short that a
+/// processor sees enough of them ahead.
 const AHEAD: usize = 128;
 
-/// [`Matmul`] of at most [`MOST`](PanelByPanel::MOST) rows, one panel after the other.
+/// [`Matmul`] of at most [`MOST`](PanelByPanel::MOST) rows, one panel after the other: what a `Matmul` does where no cache holds its
+/// weights, and here always.
+///
+/// ```
+/// use tilekern_kernels::dispatch::Level;
+/// use tilekern_kernels::pack::{Packed, pack_i8, packed_bytes};
+/// use tilekern_kernels::tiles::{Activations, MATMUL_WORDS, Matmul, PackRows, PackedRows, PanelByPanel, row_words};
+///
+/// let (k, n, level) = (2, 3, Level::detect());
+/// let mut packed = vec![0; packed_bytes(1, k, n).unwrap()];
+/// pack_i8(&mut packed, k, n, |i, j| (10 * i + j) as i8);
+/// let mut row = vec![0; row_words(k).unwrap()];
+/// level.run(PackRows { x: Activations { data: &[1, -1], stride: k, rows: 1 }, k, words: &mut row });
+///
+/// let mut out = [0; 3];
+/// level.run(PanelByPanel(Matmul {
+///     x: PackedRows::new(&row, k, 1),
+///     weights: Packed::new(&packed).unwrap().expert(0),
+///     panels: 0..1,
+///     words: &mut vec![0; MATMUL_WORDS],
+///     sink: &mut |finished| finished.each_row(|_, sums| out.copy_from_slice(&sums[0][..3])),
+/// }));
+/// assert_eq!(out, [-10; 3]);
+/// ```
 pub struct PanelByPanel<'a>(pub Matmul<'a>);
 
 impl PanelByPanel<'_> {

@@ -12,19 +12,21 @@ pub(super) struct Requests<'a, const NV: usize> {
     coming: [&'a [[i8; 64]]; NV],
     /// Lines of each panel that a tile asks for.
     share: usize,
-    /// Lines of each panel that it asks for at once.
+    /// Lines of each panel that it asks for at once: two at most where that is written out, and then the last of a share that has more
+    /// are left out.
     each: usize,
 }
 
 impl<'a, const NV: usize> Requests<'a, NV> {
     /// Of all these lines by so many tiles, each of which may ask `times` times.
     #[inline(always)]
-    pub fn shared(coming: [&'a [[i8; 64]]; NV], tiles: usize, times: usize) -> Requests<'a, NV> {
+    pub fn shared<S: Dot>(coming: [&'a [[i8; 64]]; NV], tiles: usize, times: usize) -> Requests<'a, NV> {
         let share = coming[0].len().div_ceil(tiles);
-        Requests { coming, share, each: share.div_ceil(times) }
+        let each = share.div_ceil(times);
+        Requests { coming, share, each: if S::MANY_REGISTERS { each.min(2) } else { each } }
     }
 
-    /// The `i`-th tile: what [`tile`] adds.
+    /// [`tile`], the `i`-th of those that share.
     #[inline(always)]
     pub fn beside<S: Dot, const MR: usize, const KC: usize>(
         &self,
@@ -50,7 +52,7 @@ impl<'a, const NV: usize> Requests<'a, NV> {
                     }
                     return;
                 }
-                // Two lines at most, written out: a loop would take more time than what it asks for.
+                // Written out: a loop would take more time than what it asks for.
                 if at < coming[0].len() {
                     request::<S, NV, KC>(s, coming, at);
                     if self.each > 1 && at + 1 < coming[0].len() {
