@@ -1,10 +1,11 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
-//! A few rows take each panel as it lies ([one by one](PanelByPanel) if it comes from memory), and [bands](super::bands) pairs of panels for all of K. For other rows, NV panels at a time,
-//! KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights, which stay in the first cache (widened there once, where
-//! the token's dot wants that). Between two steps of KC the accumulators wait in `words`; a product with K <= KC waits once. While a
-//! block computes, each of its tiles asks for a share of the weights that come next. A block's finished accumulators go from `words` to
-//! the [`Sink`]: so the product is compiled once, whatever is done with its sums.
+//! A few rows take each panel as it lies ([one by one](PanelByPanel) if it comes from memory), and [bands](super::bands) pairs of panels
+//! for all of K. For other rows, NV panels at a time, at most KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights,
+//! which stay in the first cache (widened there once, where the token's dot wants that). Between two steps of KC the accumulators wait in
+//! `words`; a product with K <= KC waits once. While a block computes, each of its tiles [asks](Requests) for a share of the weights that
+//! come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever is done with its
+//! sums.
 //!
 //! All sums are exact integers, so neither MR, NR, KC nor the order moves a bit.
 
@@ -155,8 +156,8 @@ pub(super) fn suits_tall() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
-/// [`Matmul`] with a tile of MR rows by 16 NV columns, KC of k at a time: a multiple of 64, and NV * KC at most 2048, which is as much
-/// as is widened at once.
+/// [`Matmul`] with a tile of MR rows by 16 NV columns, at most KC of k at a time: a multiple of 64, and NV * KC at most 2048, which is as
+/// much as is widened at once.
 pub struct Tiled<'a, const MR: usize, const NV: usize, const KC: usize>(pub Matmul<'a>);
 
 impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR, NV, KC> {
