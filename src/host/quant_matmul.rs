@@ -58,14 +58,13 @@ pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Sl
 impl<P: ParallelFor> Host<P> {
     /// Columns of a task over `rows` rows.
     pub(super) fn task_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
+        let workers = self.pool.workers().max(1);
         let Weight::Packed(_) = weight else {
             let most = weight.task_columns(self.level, rows, d);
-            let workers = self.pool.workers().max(1);
             // The longer the rows of weights that a few rows read, the better.
             let (tasks, least) = if rows <= FEW_ROWS { (1, 64) } else { (TASKS, LEAST) };
             return if workers == 1 { most } else { most.min((d.n / tasks / workers).next_multiple_of(least).max(least)) };
         };
-        let workers = self.pool.workers().max(1);
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
             true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),

@@ -166,10 +166,9 @@ impl Sweep<'_> {
     ) {
         let (first, end) = (self.x.rows() * part / parts, self.x.rows() * (part + 1) / parts);
         // Behind the last row it is repeated.
-        let row = |m: usize| (first + m).min(end - 1);
         let mut x: [&[S::Quad]; MR] = [&[]; MR];
         for m in 0..MR {
-            x[m] = self.x.row(row(m));
+            x[m] = self.x.row((first + m).min(end - 1));
         }
         let after = if panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
         let (mut w, mut next): ([&[[i8; 64]]; NV], [&[[i8; 64]]; NV]) = ([&[]; NV], [&[]; NV]);

@@ -5,6 +5,7 @@
 //! latency of the dot instruction, and registers are many: where they are few, a product is two instructions, of which only the
 //! addition waits for the step before.
 
+use super::requests::ask;
 use super::side_by_side::{at, chunks, slices};
 use crate::simd::Dot;
 
@@ -27,7 +28,7 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
         let (x, w, coming) = (slices(x, 0..steps), slices(w, 0..steps), slices(coming, 0..steps));
         for i in 0..steps {
             for v in 0..ASKED {
-                ask::<S, FAR>(s, &coming[v][i]);
+                ask(s, &coming[v][i], FAR);
             }
             step(s, at(x, i), at(w, i), &mut acc);
         }
@@ -41,7 +42,7 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
         let (x, w) = (at(x, i), at(w, i));
         for half in 0..2 {
             for v in 0..ASKED {
-                ask::<S, FAR>(s, &coming[v][i][half]);
+                ask(s, &coming[v][i][half], FAR);
             }
             step(s, at(x, half), at(w, half), &mut acc[odd * half]);
         }
@@ -52,15 +53,6 @@ pub(super) fn gemv<S: Dot, const MR: usize, const NV: usize, const ASKED: usize,
         }
     }
     acc[0]
-}
-
-/// Asks for a line.
-#[inline(always)]
-fn ask<S: Dot, const FAR: bool>(s: S, line: &[i8; 64]) {
-    match FAR {
-        true => s.prefetch_far(line),
-        false => s.prefetch(line),
-    }
 }
 
 /// The products of a step.

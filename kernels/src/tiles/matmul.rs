@@ -129,8 +129,9 @@ impl Kernel for Matmul<'_> {
             // Few rows: reading counts, and the tile that leaves fewer of them idle. More: tall tiles, whose slices are as long as the
             // first cache allows, unless groups of 8 leave more rows idle than groups of 4 do, by over one in 40; up to 32 rows also
             // unless the weights come from memory, of which four panels at a time ask at a more even pace.
-            let tall = suits_tall() && 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
-            let memory = suits_tall() && self.weights.come_from_memory();
+            let suits = suits_tall();
+            let tall = suits && 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
+            let memory = suits && self.weights.come_from_memory();
             match rows {
                 ..=PanelByPanel::MOST if memory => PanelByPanel(self).run(s),
                 13.. if tall && (rows > 32 || !memory) => Tiled::<8, 2, 1024>(self).run(s),
@@ -193,7 +194,7 @@ pub(super) struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Of [`MATMUL_WORDS`].
+    /// In `words`, [`MATMUL_WORDS`] of them.
     pub fn new(x: PackedRows<'a>, weights: Panels<'a>, words: &'a mut [u64]) -> Sweep<'a> {
         let (parked, staged) = words[..MATMUL_WORDS].split_at_mut(PARKED * 8);
         Sweep { x, weights, parked: bytemuck::cast_slice_mut(parked), staged }

@@ -1,4 +1,4 @@
-//! A tile that asks, on its way, for its share of the weights that come next.
+//! Requests for weights that come next, and a tile that asks, on its way, for its share of them.
 
 use super::int8::tile;
 use super::side_by_side::{at, slices};
@@ -69,9 +69,15 @@ impl<'a, const NV: usize> Requests<'a, NV> {
 #[inline(always)]
 fn request<S: Dot, const NV: usize, const KC: usize>(s: S, coming: [&[[i8; 64]]; NV], line: usize) {
     for line in at(coming, line) {
-        match 2 * 16 * NV * KC > FIRST_CACHE {
-            true => s.prefetch_far(line),
-            false => s.prefetch(line),
-        }
+        ask(s, line, 2 * 16 * NV * KC > FIRST_CACHE);
+    }
+}
+
+/// Asks for a line, into the second cache if it is `far`: a constant, once this is inlined.
+#[inline(always)]
+pub(super) fn ask<S: Dot>(s: S, line: &[i8; 64], far: bool) {
+    match far {
+        true => s.prefetch_far(line),
+        false => s.prefetch(line),
     }
 }
