@@ -151,9 +151,8 @@ fn pass<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
 }
 
 /// [`block_maxima`] of a row of 16-bit numbers, as integers: of those that are not negative the larger has the larger bits, and
-/// 32 are compared at once. A block of nothing but negative numbers gets 0; so what comes of these maxima holds for bounds
-/// above 0. `None` for other rows, and where the largest is none of these or a NaN was in the way. And a guess, as of
-/// [`block_maxima_and_guess`].
+/// 32 are compared at once. A block without any of these gets -inf; so what comes of these maxima holds for bounds above 0. `None`
+/// for other rows, and where the largest is none of these or a NaN was in the way. And a guess, as of [`block_maxima_and_guess`].
 #[inline(always)]
 pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
@@ -188,8 +187,8 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
                 #[inline(always)]
                 |block| {
                     let (pairs, _) = bytemuck::cast_slice::<T, u16>(block).as_chunks::<32>();
-                    let mut top = s.splat_i32(i32::MIN);
-                    for pairs in pairs {
+                    let mut top = s.load_i32(&bytemuck::cast(pairs[0]));
+                    for pairs in &pairs[1..] {
                         top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), top);
                     }
                     // The upper halves.
@@ -357,19 +356,32 @@ fn fold<S: Simd, const N: usize, const UNIT: usize>(
     mut tops: [S::F32; N],
     larger: &impl Fn(S::F32, S::F32) -> S::F32,
 ) -> S::F32 {
-    for half in [8, 4, 2, 1] {
-        if half < N {
-            for i in 0..half {
-                let (a, b) = (tops[i], tops[i + half]);
-                let (a, b) = match half * UNIT {
-                    8 => s.pairs::<8>(a, b),
-                    4 => s.pairs::<4>(a, b),
-                    2 => s.pairs::<2>(a, b),
-                    _ => s.pairs::<1>(a, b),
-                };
-                tops[i] = larger(a, b);
-            }
-        }
-    }
+    halve::<S, N, UNIT, 8>(s, &mut tops, larger);
+    halve::<S, N, UNIT, 4>(s, &mut tops, larger);
+    halve::<S, N, UNIT, 2>(s, &mut tops, larger);
+    halve::<S, N, UNIT, 1>(s, &mut tops, larger);
     tops[0]
+}
+
+/// A level of [`fold`], from twice `HALF` vectors to `HALF`, if there are so many. A loop over levels stays one in the machine code,
+/// with its vectors in memory.
+#[inline(always)]
+fn halve<S: Simd, const N: usize, const UNIT: usize, const HALF: usize>(
+    s: S,
+    tops: &mut [S::F32; N],
+    larger: &impl Fn(S::F32, S::F32) -> S::F32,
+) {
+    if const { HALF >= N } {
+        return;
+    }
+    for i in 0..HALF {
+        let (a, b) = (tops[i], tops[i + HALF]);
+        let (a, b) = match const { HALF * UNIT } {
+            8 => s.pairs::<8>(a, b),
+            4 => s.pairs::<4>(a, b),
+            2 => s.pairs::<2>(a, b),
+            _ => s.pairs::<1>(a, b),
+        };
+        tops[i] = larger(a, b);
+    }
 }
