@@ -322,8 +322,8 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn prefetch_far(self, line: &[i8; 64]) {
         self.prefetch(line);
     }
-    /// Asks for what lies so many bytes behind, if anything does, as [`Simd::prefetch_far`]; nothing where no algorithm asks for it, or
-    /// where there are no such requests.
+    /// Asks for what lies so many bytes behind, if anything does: on AVX-512 as [`Simd::prefetch`], on AVX2 as [`Simd::prefetch_far`];
+    /// nothing where there are no such requests.
     #[inline(always)]
     fn prefetch_behind(self, _at: &i8, _bytes: usize) {}
 }

@@ -5,7 +5,7 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
-use super::matmul::{Finished, Sink};
+use super::matmul::{Finished, Sink, suits_tall};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks, slices};
 use super::waiting::Waiting;
@@ -27,8 +27,8 @@ const COLUMNS: usize = 16 * WIDTH;
 /// Where registers are few, their halves one after the other.
 const HALF: usize = WIDTH / 2;
 
-/// Where registers are few, steps are long, and a processor sees too few loads ahead: groups of columns from those of a step to those
-/// that it asks for, and bytes of a stripe.
+/// Groups of columns from those of a step to those that it asks for, and bytes of a stripe: where registers are few, steps are long, and
+/// a processor sees too few loads ahead; where the first cache is not small it sees too little of many rows.
 const AHEAD: usize = 8;
 const STRIPE_AHEAD: usize = 10 << 10;
 
@@ -102,24 +102,29 @@ impl Straight<'_> {
         let WeightRows { data, pitch, k, .. } = self.weights;
         let blocks = k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
+        let asks = !S::MANY_REGISTERS || suits_tall();
         for block in 0..blocks {
             let x = at(x, block);
             // Behind the last row it is repeated: there activations are 0.
             let row = |j: usize| &data[(4 * QUADS * block + j).min(k - 1) * pitch..];
-            let whole = |j: usize| row(j)[strip.first..][..strip.whole * COLUMNS].as_chunks::<COLUMNS>().0.iter();
-            let four = |q: usize| whole(4 * q).zip(whole(4 * q + 1)).zip(whole(4 * q + 2).zip(whole(4 * q + 3)));
-            for (group, w) in four(0).zip(four(1)).zip(four(2).zip(four(3))).enumerate() {
+            let mut rows: [&[[i8; COLUMNS]]; 4 * QUADS] = [&[]; 4 * QUADS];
+            for (j, to) in rows.iter_mut().enumerate() {
+                *to = &row(j)[strip.first..].as_chunks().0[..strip.whole];
+            }
+            for group in 0..strip.whole {
                 // Behind the last columns come the first of the next block.
                 let ahead = match group + AHEAD < strip.whole {
                     true => COLUMNS * AHEAD,
                     false => pitch.wrapping_mul(4 * QUADS).wrapping_sub(COLUMNS * strip.whole).wrapping_add(COLUMNS * AHEAD),
                 };
-                add_block(s, x, block, w, ahead, strip.group(group));
+                add_block(s, x, block, at(rows, group), asks.then_some(ahead), strip.group(group));
             }
             if let Some(first) = strip.rest {
-                let end = |j: usize| row(j)[first..].first_chunk().expect("as many columns");
-                let four = |q: usize| ((end(4 * q), end(4 * q + 1)), (end(4 * q + 2), end(4 * q + 3)));
-                add_block(s, x, block, ((four(0), four(1)), (four(2), four(3))), 0, strip.group(strip.whole));
+                let mut end = [&[0; COLUMNS]; 4 * QUADS];
+                for (j, to) in end.iter_mut().enumerate() {
+                    *to = row(j)[first..].first_chunk().expect("as many columns");
+                }
+                add_block(s, x, block, end, None, strip.group(strip.whole));
             }
         }
     }
@@ -218,27 +223,24 @@ impl<'a> Strip<'a> {
     }
 }
 
-/// Neighbouring columns of four rows.
-type Four<'a> = ((&'a [i8; COLUMNS], &'a [i8; COLUMNS]), (&'a [i8; COLUMNS], &'a [i8; COLUMNS]));
-
-/// Adds the products of a block of [`QUADS`] to sums, which count as 0 before the first. What comes is so many bytes ahead.
+/// Adds the products of a block of [`QUADS`] to sums, which count as 0 before the first. What comes so many bytes ahead is asked for.
 #[inline(always)]
 fn add_block<S: Dot, const MR: usize>(
     s: S,
     x: [&[S::Quad; QUADS]; MR],
     block: usize,
-    ((a, b), (c, d)): ((Four<'_>, Four<'_>), (Four<'_>, Four<'_>)),
-    ahead: usize,
+    rows: [&[i8; COLUMNS]; 4 * QUADS],
+    ahead: Option<usize>,
     mut waiting: Waiting<'_>,
 ) {
     let mut sums = Sums::<S, MR, WIDTH>::resume(s, &mut waiting, block);
-    for (q, ((a, b), (c, d))) in [a, b, c, d].into_iter().enumerate() {
-        if !S::MANY_REGISTERS {
-            for row in [a, b, c, d] {
+    for (q, rows) in rows.as_chunks().0.iter().enumerate() {
+        if let Some(ahead) = ahead {
+            for row in rows {
                 s.prefetch_behind(&row[0], ahead);
             }
         }
-        sums.add(s, at(x, q), [halves(a), halves(b), halves(c), halves(d)]);
+        sums.add(s, at(x, q), rows.map(halves));
     }
     sums.park(s, waiting);
 }

@@ -402,4 +402,8 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     fn prefetch_far(self, line: &[i8; 64]) {
         hw!(_mm_prefetch::<_MM_HINT_T1>(line.as_ptr()))
     }
+    #[inline(always)]
+    fn prefetch_behind(self, at: &i8, bytes: usize) {
+        hw!(_mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(at).wrapping_add(bytes)))
+    }
 }
