@@ -347,3 +347,6 @@ fn detect() -> u32 {
 fn detect() -> u32 {
     0
 }
+
+#[cfg(all(test, target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+mod tests;
