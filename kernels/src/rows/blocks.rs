@@ -263,26 +263,18 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STE
     larger: impl Fn(S::F32, S::F32) -> S::F32,
     done: impl FnMut(S::F32) -> S::F32,
 ) {
-    const { assert!(STEP * STEPS == 16) };
+    const { assert!(STEP * STEPS == 16 && STEPS > 1) };
     if const { MORE } {
-        in_turns::<S, T, BLOCK, MORE, STEP, STEPS, STEPS>(s, row, maxima, top_of, larger, done);
+        in_turns::<S, T, BLOCK, STEP, STEPS, STEPS>(s, row, maxima, top_of, larger, done);
     } else {
-        in_turns::<S, T, BLOCK, MORE, STEP, STEPS, 1>(s, row, maxima, top_of, larger, done);
+        in_turns::<S, T, BLOCK, STEP, STEPS, 1>(s, row, maxima, top_of, larger, done);
     }
 }
 
 /// [`in_steps`], `TURN` of them in a turn of the loop: the whole group where runs are short, else one, since other processors see
 /// streams ahead only if few loads read them.
 #[inline(always)]
-fn in_turns<
-    S: Simd,
-    T: Element,
-    const BLOCK: usize,
-    const MORE: bool,
-    const STEP: usize,
-    const STEPS: usize,
-    const TURN: usize,
->(
+fn in_turns<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const STEPS: usize, const TURN: usize>(
     s: S,
     row: &[T],
     maxima: &mut [f32],
@@ -293,7 +285,7 @@ fn in_turns<
     let turns = const { STEPS / TURN };
     let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
     let mut each = Each([[0.0; 16]; STEPS]);
-    let length = if MORE { Length::Step } else { Length::Growing };
+    let length = if const { TURN == STEPS } { Length::Step } else { Length::Growing };
     for run in runs::<T>(groups.len(), 16 * BLOCK, length) {
         let tops = &mut maxima[run.clone()];
         let steps = groups[run].as_flattened().as_chunks::<STEP>().0.as_chunks::<TURN>().0;
