@@ -33,6 +33,8 @@ const FLAT: f32 = 2.0;
 /// So many leaders are listed down to a guess of the last of them; where there are more, or fewer than this come, down to a bound.
 const GUESSED: usize = Best::<f32>::MOST;
 pub(super) const FEWEST: usize = 12;
+/// Numbers that are drawn before it is known how many are needed: mostly no more where top-p or min-p cut.
+const DRAWN: usize = 32;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
 
@@ -102,6 +104,10 @@ impl<T: Element> Sample<'_, T> {
         (first, guess): (&mut First, Option<f32>),
     ) -> Option<usize> {
         let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
+        // While the row is still being read.
+        let mut drawn = [1.0; DRAWN];
+        let is_cut = k <= DRAWN || p < 1.0 || min_p > 0.0;
+        let drawn = if is_cut { self.noise.drawn(s, &mut drawn) } else { self.noise };
         let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
         // What does not reach it is out.
         let stay = sure.and_then(
@@ -135,7 +141,8 @@ impl<T: Element> Sample<'_, T> {
             // Those behind the listed ones may reach it too.
             front = front.within(least, if most == n && !all { k } else { most });
         }
-        let place = certain_race(s, &all_weights[..front.most], &self.noise).filter(|&place| place < front.least.min(n))?;
+        let noise = if front.most <= DRAWN { drawn } else { self.noise };
+        let place = certain_race(s, &all_weights[..front.most], &noise).filter(|&place| place < front.least.min(n))?;
         let place = if few { list.indices[FEW + place] as usize } else { place };
         Some(list.indices[place] as usize)
     }

@@ -13,8 +13,8 @@ use super::row_sum;
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::vectors;
 use super::window::{Question, flat_cut};
+use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -104,6 +104,24 @@ fn sum<S: Simd>(s: S, e: &[f32]) -> f64 {
     )
 }
 
+/// Of 16 numbers from `at` on the sum before each, and of all in every lane. Behind the last come zeros.
+#[inline(always)]
+fn sums_before<S: Simd>(s: S, e: &[f32], at: usize) -> (S::F32, S::F32) {
+    let all = Span { at, len: 16.min(e.len() - at) }.load(s, e, 0.0);
+    let (before, all) = add_other::<S, 1>(s, s.splat(0.0), all);
+    let (before, all) = add_other::<S, 2>(s, before, all);
+    let (before, all) = add_other::<S, 4>(s, before, all);
+    add_other::<S, 8>(s, before, all)
+}
+
+/// Of every D lanes the sum of the D before or behind them, to that of all and, of those before, to that.
+#[inline(always)]
+fn add_other<S: Simd, const D: usize>(s: S, before: S::F32, all: S::F32) -> (S::F32, S::F32) {
+    let other = s.from_bits(s.exchange::<D>(s.bits(all)));
+    let later = s.eq_i32(s.and(lanes(s), s.splat_i32(D as i32)), s.splat_i32(D as i32));
+    (s.add(before, s.select(later, other, s.splat(0.0))), s.add(all, other))
+}
+
 impl Front {
     /// Of a sorted list that begins with the largest element, `e` being `exp(x - max)` of its values; what is not in it has a sum
     /// between these bounds. `None` if the list may be too short.
@@ -116,21 +134,25 @@ impl Front {
     /// The part in the list, and whether that is all.
     #[inline(always)]
     pub fn in_list<S: Simd>(s: S, e: &[f32], [low, high]: [f64; 2], p: f32) -> (Front, bool) {
-        let sum = sum(s, e);
+        // Mostly there is one vector, and its sum is known by then.
+        let (mut before, mut all) = sums_before(s, e, 0);
+        let (mut at, mut passed, mut certain) = (0, 0.0, e.len());
+        let sum = f64::from(s.reduce_max(all)) + if e.len() > 16 { sum(s, &e[16..]) } else { 0.0 };
         // One part in 10^4 is more than all roundings.
         let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
-        let mut before = 0.0;
-        let mut certain = e.len();
-        for (j, &e) in e.iter().enumerate() {
-            if before >= least {
-                certain = certain.min(j);
+        loop {
+            let first = |m: S::Mask| match at + s.mask_bits(m).trailing_zeros() as usize {
+                place if place < e.len().min(at + 16) => place,
+                _ => e.len(),
+            };
+            certain = certain.min(first(s.le(s.splat((least - passed) as f32), before)));
+            let end = first(s.lt(s.splat((most - passed) as f32), before));
+            (at, passed) = (at + 16, passed + f64::from(s.reduce_max(all)));
+            if end < e.len() || at >= e.len() {
+                return (Front { least: certain, most: end }, end < e.len() || passed > most);
             }
-            if before > most {
-                return (Front { least: certain, most: j }, true);
-            }
-            before += f64::from(e);
+            (before, all) = sums_before(s, e, at);
         }
-        (Front { least: certain, most: e.len() }, before > most)
     }
 
     /// Of these, only so many.

@@ -38,13 +38,14 @@ impl<'a> Noise<'a> {
         }
     }
 
-    /// The noise of as many places as `to` has; drawn numbers are written there, which takes less time than vector after vector.
+    /// The noise of as many places as `to` has; drawn numbers are written there, which takes less time than vector after vector. None of
+    /// them is so small that what is added changes it.
     #[inline(always)]
     pub(super) fn drawn<S: Simd>(self, s: S, to: &'a mut [f32]) -> Self {
         match self {
             Noise::Drawn { numbers, first } => {
                 numbers.write(s, first, to);
-                Noise::Given { q: to, eps: 0.0 }
+                Noise::Given { q: to, eps: 1e-20 }
             }
             noise => noise,
         }
