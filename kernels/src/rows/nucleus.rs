@@ -277,3 +277,6 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     let asked = Question { weights: &weights, end: End::TopP(p), before: 0, whole: whole as f32 };
     Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL))
 }
+
+#[cfg(test)]
+mod tests;
