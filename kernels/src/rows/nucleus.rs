@@ -114,12 +114,19 @@ fn sums_before<S: Simd>(s: S, e: &[f32], at: usize) -> (S::F32, S::F32) {
     add_other::<S, 8>(s, before, all)
 }
 
-/// Of every D lanes the sum of the D before or behind them, to that of all and, of those before, to that.
+/// Adds to what D lanes have together what the D beside them have and, where these come before, to what comes before.
 #[inline(always)]
 fn add_other<S: Simd, const D: usize>(s: S, before: S::F32, all: S::F32) -> (S::F32, S::F32) {
     let other = s.from_bits(s.exchange::<D>(s.bits(all)));
     let later = s.eq_i32(s.and(lanes(s), s.splat_i32(D as i32)), s.splat_i32(D as i32));
     (s.add(before, s.select(later, other, s.splat(0.0))), s.add(all, other))
+}
+
+/// The first of `n` places under 16 lanes from `at` on that is hit; `n` if none is.
+#[inline(always)]
+fn first_hit<S: Simd>(s: S, hits: S::Mask, at: usize, n: usize) -> usize {
+    let place = at + s.mask_bits(hits).trailing_zeros() as usize;
+    if place < n.min(at + 16) { place } else { n }
 }
 
 impl Front {
@@ -141,12 +148,8 @@ impl Front {
         // One part in 10^4 is more than all roundings.
         let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
         loop {
-            let first = |m: S::Mask| match at + s.mask_bits(m).trailing_zeros() as usize {
-                place if place < e.len().min(at + 16) => place,
-                _ => e.len(),
-            };
-            certain = certain.min(first(s.le(s.splat((least - passed) as f32), before)));
-            let end = first(s.lt(s.splat((most - passed) as f32), before));
+            certain = certain.min(first_hit(s, s.le(s.splat((least - passed) as f32), before), at, e.len()));
+            let end = first_hit(s, s.lt(s.splat((most - passed) as f32), before), at, e.len());
             (at, passed) = (at + 16, passed + f64::from(s.reduce_max(all)));
             if end < e.len() || at >= e.len() {
                 return (Front { least: certain, most: end }, end < e.len() || passed > most);
