@@ -1,6 +1,6 @@
 //! What `cpuid` says of the caches, against what Linux says.
 
-use super::{caches, has_small_first_cache, outgrow_caches};
+use super::{Isa, caches, has_small_first_cache, outgrow_caches};
 use std::path::Path;
 use std::{eprintln, fs, string::String, vec::Vec};
 
@@ -22,27 +22,36 @@ fn known_to_linux(processor: &Path) -> Option<(u32, u32)> {
     Some((first, largest))
 }
 
+/// Those of all processors: of one machine they may differ, and a thread goes from one to another.
+fn all_known_to_linux() -> Vec<(u32, u32)> {
+    let all = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    all.filter_map(|processor| known_to_linux(&processor.path())).collect()
+}
+
 #[test]
 fn caches_are_those_that_linux_knows() {
-    // Processors of one machine may differ, and a thread goes from one to another.
-    let all = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
-    let known: Vec<_> = all.filter_map(|processor| known_to_linux(&processor.path())).collect();
-    if known.is_empty() {
-        eprintln!("not tested: nothing in /sys tells of the caches");
+    let (known, found) = (all_known_to_linux(), caches());
+    if known.is_empty() || found == (0, 0) {
+        eprintln!("not tested: {found:?} says cpuid, {known:?} Linux");
         return;
     }
-    assert!(known.contains(&caches()), "{:?} is none of {known:?}", caches());
+    assert!(known.contains(&found), "{found:?} is none of {known:?}");
 }
 
 #[test]
 fn sizes_are_compared_with_the_caches_that_were_found() {
-    let (first, largest) = caches();
-    assert_eq!(has_small_first_cache(), first != 0 && first < 48 << 10);
-    assert!(!outgrow_caches(0));
-    let (mib, is_known) = (largest as usize >> 20, largest >> 20 > 0);
-    for (bytes, outgrow) in
-        [(mib << 20, true), ((mib + 1) << 20, true), ((mib << 20).saturating_sub(1), false), (usize::MAX, true)]
-    {
-        assert_eq!(outgrow_caches(bytes), is_known && outgrow, "{bytes} of {largest}");
+    if !Isa::Avx2.is_available() {
+        eprintln!("not tested: nothing is asked of such a processor");
+        return;
     }
+    let holds = |(first, largest): (u32, u32)| {
+        let (mib, is_known) = (largest as usize >> 20, largest >> 20 > 0);
+        let sizes = [(mib << 20, true), ((mib + 1) << 20, true), ((mib << 20).saturating_sub(1), false), (usize::MAX, true)];
+        has_small_first_cache() == (first != 0 && first < 48 << 10)
+            && sizes.into_iter().all(|(bytes, outgrow)| outgrow_caches(bytes) == (is_known && outgrow))
+    };
+    // They were found on a processor that need not be this one.
+    let mut all = all_known_to_linux();
+    all.push(caches());
+    assert!(!outgrow_caches(0) && all.iter().copied().any(holds), "{all:?}");
 }

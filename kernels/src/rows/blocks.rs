@@ -151,7 +151,7 @@ fn pass<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
 }
 
 /// [`block_maxima`] of a row of 16-bit numbers, as integers: of those that are not negative the larger has the larger bits, and
-/// 32 are compared at once. A block without any of these gets -inf; so what comes of these maxima holds for bounds above 0. `None`
+/// 32 are compared at once. A block without any of these gets 0; so what comes of these maxima holds for bounds above 0. `None`
 /// for other rows, and where the largest is none of these or a NaN was in the way. And a guess, as of [`block_maxima_and_guess`].
 #[inline(always)]
 pub fn half_maxima<S: Simd, T: Element, const BLOCK: usize>(
@@ -203,7 +203,7 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
                     let mut halves = [0; 16];
                     s.store_u16(s.shr(top, 16), &mut halves);
                     let top = T::load(s, &bytemuck::cast(halves));
-                    let top = s.select(s.le(s.splat(0.0), top), top, s.splat(f32::NEG_INFINITY));
+                    let top = s.select(s.le(s.splat(0.0), top), top, s.splat(0.0));
                     best.meets(s, top);
                     top
                 },

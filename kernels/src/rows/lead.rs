@@ -1,7 +1,7 @@
 //! The race among weights that are not yet divided by their sum, decided only where no division could change who wins: where no other
 //! score comes near the best.
 
-use super::race::Noise;
+use super::race::{Noise, SAFE_EPS};
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
@@ -25,7 +25,7 @@ pub(super) struct Lead {
 #[inline(always)]
 pub(super) fn forgives_division(noise: &Noise<'_>) -> bool {
     match *noise {
-        Noise::Given { eps, .. } => eps >= 1e-20,
+        Noise::Given { eps, .. } => eps >= SAFE_EPS,
         Noise::Drawn { .. } => true,
         Noise::None => false,
     }

@@ -104,10 +104,10 @@ impl<T: Element> Sample<'_, T> {
         (first, guess): (&mut First, Option<f32>),
     ) -> Option<usize> {
         let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
-        // While the row is still being read.
-        let mut drawn = [1.0; DRAWN];
+        // Drawn before they are needed, while the row is still being read.
+        let mut room = [1.0; DRAWN];
         let is_cut = k <= DRAWN || p < 1.0 || min_p > 0.0;
-        let drawn = if is_cut { self.noise.drawn(s, &mut drawn) } else { self.noise };
+        let drawn = if is_cut { self.noise.drawn(s, &mut room) } else { self.noise };
         let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
         // What does not reach it is out.
         let stay = sure.and_then(

@@ -6,6 +6,10 @@ use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
 
+/// What is added to a noise, at least, for weights that win to be no smaller than a division forgives; no drawn number is changed by
+/// so little.
+pub(super) const SAFE_EPS: f32 = 1e-20;
+
 /// What the probabilities are divided by.
 #[derive(Clone, Copy, Debug)]
 pub enum Noise<'a> {
@@ -45,7 +49,7 @@ impl<'a> Noise<'a> {
         match self {
             Noise::Drawn { numbers, first } => {
                 numbers.write(s, first, to);
-                Noise::Given { q: to, eps: 1e-20 }
+                Noise::Given { q: to, eps: SAFE_EPS }
             }
             noise => noise,
         }

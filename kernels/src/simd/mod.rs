@@ -323,7 +323,7 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
         self.prefetch(line);
     }
     /// Asks for what lies so many bytes behind, if anything does: on AVX-512 as [`Simd::prefetch`], on AVX2 as [`Simd::prefetch_far`];
-    /// nothing where there are no such requests.
+    /// nothing where no algorithm gains from it, or where there are no such requests.
     #[inline(always)]
     fn prefetch_behind(self, _at: &i8, _bytes: usize) {}
 }

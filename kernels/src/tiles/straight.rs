@@ -28,7 +28,7 @@ const COLUMNS: usize = 16 * WIDTH;
 const HALF: usize = WIDTH / 2;
 
 /// Groups of columns from those of a step to those that it asks for, and bytes of a stripe: where registers are few, steps are long, and
-/// a processor sees too few loads ahead; where the first cache is not small it sees too little of many rows.
+/// a processor sees too few loads ahead. Of many rows it sees too little also where [`suits_tall`].
 const AHEAD: usize = 8;
 const STRIPE_AHEAD: usize = 10 << 10;
 
@@ -102,7 +102,7 @@ impl Straight<'_> {
         let WeightRows { data, pitch, k, .. } = self.weights;
         let blocks = k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
-        let asks = !S::MANY_REGISTERS || suits_tall();
+        let asks = (!S::MANY_REGISTERS || suits_tall()) && strip.whole >= AHEAD;
         for block in 0..blocks {
             let x = at(x, block);
             // Behind the last row it is repeated: there activations are 0.
