@@ -151,8 +151,8 @@ impl Kernel for Matmul<'_> {
     }
 }
 
-/// Whether VNNI has tall tiles, and AVX-512 asks for rows of unpacked weights: where the first cache is not small. Processors with AMX, which read slower beside that, have
-/// [bands](super::bands).
+/// Whether VNNI has tall tiles, and AVX-512 asks for rows of unpacked weights: where the first cache is not small. Processors with
+/// AMX, which read slower beside that, have [bands](super::bands).
 pub(super) fn suits_tall() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
