@@ -15,7 +15,7 @@ use tilekern_kernels::dispatch::{Isa, Kernel};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};
-use tilekern_kernels::tiles::{FEW_ROWS, Finished, PackedRows, suit_bands};
+use tilekern_kernels::tiles::{Finished, PackedRows, suit_bands};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
@@ -62,8 +62,12 @@ impl<P: ParallelFor> Host<P> {
         let Weight::Packed(_) = weight else {
             let most = weight.task_columns(self.level, rows, d);
             // The longer the rows of weights that a few rows read, the better.
-            let (tasks, least) = if rows <= FEW_ROWS { (1, 64) } else { (TASKS, LEAST) };
-            return if workers == 1 { most } else { most.min((d.n / tasks / workers).next_multiple_of(least).max(least)) };
+            let (tasks, least) = if rows <= weight.few_rows(self.level) { (1, 64) } else { (TASKS, LEAST) };
+            return if workers == 1 {
+                d.n.div_ceil(d.n.div_ceil(most)).next_multiple_of(64)
+            } else {
+                most.min((d.n / tasks / workers).next_multiple_of(least).max(least))
+            };
         };
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.

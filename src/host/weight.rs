@@ -8,7 +8,7 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns,
+    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, few_rows, strip_columns,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -99,10 +99,18 @@ impl<'a> Weight<'a> {
         }
     }
 
+    fn in_stripes(&self) -> bool {
+        matches!(self, Weight::Stripes(_) | Weight::NibbleStripes(_))
+    }
+
+    /// The most rows that meet it as it lies, if it is not packed.
+    pub fn few_rows(&self, level: Level) -> usize {
+        few_rows(level.isa(), self.in_stripes())
+    }
+
     /// The most columns of a task over so many rows, if the weights are not packed.
     pub fn task_columns(&self, level: Level, rows: usize, d: WeightSizes) -> usize {
-        let stripes = matches!(self, Weight::Stripes(_) | Weight::NibbleStripes(_));
-        self.packed_on_the_way(level, rows).unwrap_or_else(|| packed_columns(stripes, d.k))
+        self.packed_on_the_way(level, rows).unwrap_or_else(|| packed_columns(self.in_stripes(), d.k))
     }
 
     /// An expert whose weights lie row by row.

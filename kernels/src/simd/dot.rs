@@ -23,6 +23,8 @@ pub trait Dot: Simd {
     const SMALL_FIRST_CACHE: Option<bool> = Some(false);
     /// Whether [`Dot::dot`] adds something of its own for each weight, which [`Dot::start`] takes back.
     const OFFSET: bool = false;
+    /// Whether [`Dot::weave_four`] takes a few operations, and 16 vectors of weights stay in registers beside the products of a row.
+    const WEAVES: bool = false;
     /// What [`Dot::tile_unit`] gives.
     type Unit: TileUnit;
 
@@ -67,6 +69,18 @@ pub trait Dot: Simd {
     /// Numbers of columns that lie as [`Dot::weave`] lays them, in their order.
     #[inline(always)]
     fn in_order(self, columns: [Self::I32; 2]) -> [Self::I32; 2] {
+        columns
+    }
+    /// Four rows of 64 columns, in halves, as four vectors of weights, whose columns may lie in an order of the token's own.
+    #[inline(always)]
+    fn weave_four(self, rows: [[&[i8; 32]; 2]; 4]) -> [Self::W; 4] {
+        let mut packed = [[0; 64]; 4];
+        self.interleave(rows, packed.each_mut());
+        [self.weights(&packed[0]), self.weights(&packed[1]), self.weights(&packed[2]), self.weights(&packed[3])]
+    }
+    /// Numbers of columns that lie as [`Dot::weave_four`] lays them, in their order.
+    #[inline(always)]
+    fn in_order_four(self, columns: [Self::I32; 4]) -> [Self::I32; 4] {
         columns
     }
     /// The unit that multiplies blocks of rows by panels, where there is one; its activations are bytes as they are.

@@ -4,9 +4,10 @@ use super::bands::{BandPass, UNIT, suit_bands};
 use super::int8::{steps_between_requests, tile};
 use super::rows::{Bands, PackedRows};
 use super::slabs::{SLAB_ROWS, slab_strip};
-use super::straight::{FEW_ROWS, straight_strip};
+use super::straight::{STRAIGHT_ROWS, straight_strip};
 use super::waiting::{Pass, Waiting, widths};
 use super::weight_rows::{CELL, Coming, PITCH};
+use super::woven::{woven_rows, woven_strip};
 use crate::dispatch::{Isa, has_small_first_cache};
 use crate::simd::Dot;
 use core::ops::Range;
@@ -50,7 +51,8 @@ fn banded_strip(rows: usize) -> usize {
 /// ```
 pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
     let panels = match isa {
-        _ if rows <= FEW_ROWS => straight_strip(rows),
+        Isa::Avx512Vnni | Isa::Avx512Amx if rows <= few_rows(isa, stripes) => woven_strip(rows),
+        _ if rows <= few_rows(isa, stripes) => straight_strip(rows),
         Isa::Avx512Amx if stripes || rows > SLAB_ROWS => return None,
         Isa::Avx2 if stripes && rows > WHOLE_ROWS && has_small_first_cache() => return None,
         Isa::Avx512Amx => slab_strip(rows),
@@ -58,6 +60,23 @@ pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
         _ => STRIP,
     };
     Some(16 * panels)
+}
+
+/// The most rows that meet weights packed in registers, of stripes or of whole rows; for more of them weights are packed once. Processors
+/// with AMX do other things with more.
+///
+/// ```
+/// use tilekern_kernels::dispatch::Isa;
+/// use tilekern_kernels::tiles::few_rows;
+///
+/// assert_eq!(few_rows(Isa::Avx2, true), 4);
+/// assert!(few_rows(Isa::Avx512Vnni, true) >= few_rows(Isa::Avx512Vnni, false));
+/// ```
+pub fn few_rows(isa: Isa, stripes: bool) -> usize {
+    match isa {
+        Isa::Avx512Vnni if !Isa::Avx512Amx.is_available() => woven_rows(stripes),
+        _ => STRAIGHT_ROWS,
+    }
 }
 
 /// How the rows are cut into parts, each of which passes over packed panels.

@@ -4,6 +4,7 @@
 
 mod attention;
 mod bands;
+mod columns;
 mod cut;
 mod few;
 mod gemv;
@@ -20,13 +21,13 @@ mod unit;
 mod unpacked;
 mod waiting;
 mod weight_rows;
+mod woven;
 
 pub use attention::{Attention, KvTiled};
 pub use bands::suit_bands;
-pub use cut::strip_columns;
+pub use cut::{few_rows, strip_columns};
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use panel_by_panel::PanelByPanel;
 pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
-pub use straight::FEW_ROWS;
 pub use unpacked::{MatmulRows, UNPACKED_WORDS};
 pub use weight_rows::{PackStrip, WeightRows};

@@ -5,24 +5,20 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
+use super::columns::{COLUMNS, Columns, WIDTH};
 use super::matmul::{Finished, Sink, suits_tall};
 use super::rows::PackedRows;
-use super::side_by_side::{at, chunks, slices};
+use super::side_by_side::{at, chunks};
 use super::waiting::Waiting;
-use super::weight_rows::WeightRows;
-use crate::pack::ones;
+use super::weight_rows::{WeightRows, ask_behind, each_lines};
 use crate::simd::Dot;
 use core::ops::Range;
 
-/// The most rows that weights are packed in registers for; for more of them they are packed once.
-pub const FEW_ROWS: usize = 4;
+/// The most rows.
+pub(super) const STRAIGHT_ROWS: usize = 4;
 
 /// Quads of K that pass side by side.
 pub(super) const QUADS: usize = 4;
-
-/// Panels that are packed at once, and their columns.
-const WIDTH: usize = 4;
-const COLUMNS: usize = 16 * WIDTH;
 
 /// Where registers are few, their halves one after the other.
 const HALF: usize = WIDTH / 2;
@@ -36,20 +32,14 @@ const STRIPE_AHEAD: usize = 10 << 10;
 const WAITING: usize = 4096;
 
 /// 64-bit words of workspace.
-pub(super) const STRAIGHT_WORDS: usize = (WAITING + (FEW_ROWS + 1) * WIDTH) * 8;
+pub(super) const STRAIGHT_WORDS: usize = (WAITING + STRAIGHT_ROWS * WIDTH) * 8;
 
 /// Panels whose sums wait, for so many rows.
 pub(super) fn straight_strip(rows: usize) -> usize {
-    WAITING / (rows + 1) / WIDTH * WIDTH
+    WAITING / rows.max(1) / WIDTH * WIDTH
 }
 
-/// Whether so many rows and columns take this way.
-#[inline(always)]
-pub(super) fn suits_straight(rows: usize, n: usize) -> bool {
-    (1..=FEW_ROWS).contains(&rows) && n >= COLUMNS
-}
-
-/// A product that [`suits_straight`].
+/// A product of at most [`STRAIGHT_ROWS`] rows.
 pub(super) struct Straight<'a> {
     pub x: PackedRows<'a>,
     pub weights: WeightRows<'a>,
@@ -63,7 +53,7 @@ impl Straight<'_> {
         let width = straight_strip(rows);
         for first in panels.clone().step_by(width) {
             let panels = first..panels.end.min(first + width);
-            let mut strip = Strip::new(panels.clone(), &self.weights, sums, last);
+            let mut strip = Strip { columns: Columns::new(&panels, &self.weights), sums, count: panels.len(), last };
             match rows {
                 1 => self.strip::<S, 1>(s, &mut strip),
                 2 => self.strip::<S, 2>(s, &mut strip),
@@ -88,10 +78,6 @@ impl Straight<'_> {
                     true => self.stripes(s, x, strip),
                     false => self.rows(s, x, strip),
                 }
-                if S::OFFSET {
-                    add_start(s, MR, strip.sums, strip.count);
-                    add_start(s, MR, strip.last, WIDTH);
-                }
             },
         )
     }
@@ -102,29 +88,31 @@ impl Straight<'_> {
         let WeightRows { data, pitch, k, .. } = self.weights;
         let blocks = k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
-        let asks = (!S::MANY_REGISTERS || suits_tall()) && strip.whole >= AHEAD;
+        let asks = (!S::MANY_REGISTERS || suits_tall()) && strip.columns.whole >= AHEAD;
         for block in 0..blocks {
             let x = at(x, block);
             // Behind the last row it is repeated: there activations are 0.
             let row = |j: usize| &data[(4 * QUADS * block + j).min(k - 1) * pitch..];
             let mut rows: [&[[i8; COLUMNS]]; 4 * QUADS] = [&[]; 4 * QUADS];
             for (j, to) in rows.iter_mut().enumerate() {
-                *to = &row(j)[strip.first..].as_chunks().0[..strip.whole];
+                *to = &row(j)[strip.columns.first..].as_chunks().0[..strip.columns.whole];
             }
-            for group in 0..strip.whole {
+            for group in 0..strip.columns.whole {
                 // Behind the last columns come the first of the next block.
-                let ahead = match group + AHEAD < strip.whole {
+                let ahead = match group + AHEAD < strip.columns.whole {
                     true => COLUMNS * AHEAD,
-                    false => pitch.wrapping_mul(4 * QUADS).wrapping_sub(COLUMNS * strip.whole).wrapping_add(COLUMNS * AHEAD),
+                    false => {
+                        pitch.wrapping_mul(4 * QUADS).wrapping_sub(COLUMNS * strip.columns.whole).wrapping_add(COLUMNS * AHEAD)
+                    }
                 };
                 add_block(s, x, block, at(rows, group), asks.then_some(ahead), strip.group(group));
             }
-            if let Some(first) = strip.rest {
+            if let Some(first) = strip.columns.rest {
                 let mut end = [&[0; COLUMNS]; 4 * QUADS];
                 for (j, to) in end.iter_mut().enumerate() {
                     *to = row(j)[first..].first_chunk().expect("as many columns");
                 }
-                add_block(s, x, block, end, None, strip.group(strip.whole));
+                add_block(s, x, block, end, None, strip.group(strip.columns.whole));
             }
         }
     }
@@ -132,12 +120,8 @@ impl Straight<'_> {
     /// Of stripes two at a time, or one.
     #[inline(always)]
     fn stripes<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
-        let WeightRows { data, stripe, k, .. } = self.weights;
-        let rows = |at: usize| data[at..][..32 * k].as_chunks::<32>().0;
-        let whole = (strip.first..).step_by(COLUMNS).take(strip.whole);
-        for (group, column) in whole.chain(strip.rest).enumerate() {
-            let at = column / 32 * stripe;
-            let (left, right) = (rows(at), rows(at + stripe));
+        for (group, column) in strip.columns.starts().enumerate() {
+            let (left, right) = (self.weights.of_stripe(column), self.weights.of_stripe(column + 32));
             if const { S::MANY_REGISTERS } {
                 add_stripes::<S, MR, WIDTH>(s, x, [left, right], strip.group(group));
             } else {
@@ -150,60 +134,36 @@ impl Straight<'_> {
 
 /// The sums of two stripes, or of one, given twice, if NV is [`HALF`].
 #[inline(always)]
-fn add_stripes<S: Dot, const MR: usize, const NV: usize>(
-    s: S,
-    x: [&[S::Quad]; MR],
-    stripes: [&[[i8; 32]]; 2],
-    mut to: Waiting<'_>,
-) {
-    let ((left, left_rest), (right, right_rest)) = (stripes[0].as_chunks::<4>(), stripes[1].as_chunks::<4>());
-    let mut sums = Sums::<S, MR, NV>::resume(s, &mut to, 0);
-    let whole = slices(x, 0..left.len());
-    for (q, ([a, b, c, d], [e, f, g, h])) in left.iter().zip(right).enumerate() {
-        if !S::MANY_REGISTERS {
-            s.prefetch_behind(&a[0], STRIPE_AHEAD);
-            s.prefetch_behind(&c[0], STRIPE_AHEAD);
-        }
-        sums.add(s, at(whole, q), [[a, e], [b, f], [c, g], [d, h]]);
-    }
-    if let (Some(last), Some(last2)) = (left_rest.last(), right_rest.last()) {
-        let mut rows = [[last, last2]; 4];
-        for (row, parts) in rows.iter_mut().zip(left_rest.iter().zip(right_rest)) {
-            *row = parts.into();
-        }
-        sums.add(s, at(x, left.len()), rows);
-    }
+fn add_stripes<S: Dot, const MR: usize, const NV: usize>(s: S, x: [&[S::Quad]; MR], stripes: [&[[i8; 32]]; 2], to: Waiting<'_>) {
+    let mut sums = Sums::<S, MR, NV>::resume(s, &to, 0);
+    each_lines::<4>(
+        stripes,
+        #[inline(always)]
+        |q, lines| {
+            if !S::MANY_REGISTERS {
+                ask_behind::<S, 4, true>(s, &lines, STRIPE_AHEAD);
+            }
+            sums.add(s, at(x, q), lines);
+        },
+    );
     sums.park(s, to);
 }
 
-/// Columns in groups of [`COLUMNS`] from `first` on. If the last are fewer, they are a group with some that come before them.
+/// Some columns, and their sums.
 struct Strip<'a> {
-    first: usize,
-    whole: usize,
-    /// Where the group of the last columns begins, and how many of it count.
-    rest: Option<usize>,
-    counted: usize,
-    /// `[row][panel]`, behind the rows the sums of the weights; and how many panels these are.
+    columns: Columns,
+    /// `[row][panel]`, and how many panels these are.
     sums: &'a mut [[i32; 16]],
     count: usize,
-    /// The same of the last columns.
+    /// The same of the group of the last columns.
     last: &'a mut [[i32; 16]],
 }
 
 impl<'a> Strip<'a> {
-    fn new(panels: Range<usize>, weights: &WeightRows<'_>, sums: &'a mut [[i32; 16]], last: &'a mut [[i32; 16]]) -> Strip<'a> {
-        let (first, end) = (16 * panels.start, weights.n.min(16 * panels.end));
-        let (whole, counted) = ((end - first) / COLUMNS, (end - first) % COLUMNS);
-        // Where a stripe begins, and not behind the last columns.
-        let all = if weights.in_stripes() { weights.n.next_multiple_of(32) } else { weights.n };
-        let from = end.saturating_sub(COLUMNS).next_multiple_of(32).min(all - COLUMNS);
-        Strip { first, whole, rest: (counted > 0).then_some(from), counted, sums, count: panels.len(), last }
-    }
-
     /// Where the sums of a group wait.
     #[inline(always)]
     fn group(&mut self, group: usize) -> Waiting<'_> {
-        match group < self.whole {
+        match group < self.columns.whole {
             true => Waiting { sums: &mut self.sums[group * WIDTH..], pitch: self.count },
             false => Waiting { sums: self.last, pitch: WIDTH },
         }
@@ -212,11 +172,11 @@ impl<'a> Strip<'a> {
     /// `[row][panel]` of all columns.
     fn finished(self, rows: usize) -> &'a [[i32; 16]] {
         let sums = &mut self.sums[..rows * self.count];
-        if let Some(from) = self.rest {
-            let at = self.whole * COLUMNS;
+        if let Some(from) = self.columns.rest {
+            let (at, counted) = (self.columns.whole * COLUMNS, self.columns.counted(from));
             for (sums, last) in sums.chunks_exact_mut(self.count).zip(self.last.as_chunks::<WIDTH>().0) {
-                let to = &mut sums.as_flattened_mut()[at..][..self.counted];
-                to.copy_from_slice(&last.as_flattened()[self.first + at - from..][..self.counted]);
+                let to = &mut sums.as_flattened_mut()[at..][..counted.len()];
+                to.copy_from_slice(&last.as_flattened()[counted.clone()]);
             }
         }
         sums
@@ -231,9 +191,9 @@ fn add_block<S: Dot, const MR: usize>(
     block: usize,
     rows: [&[i8; COLUMNS]; 4 * QUADS],
     ahead: Option<usize>,
-    mut waiting: Waiting<'_>,
+    waiting: Waiting<'_>,
 ) {
-    let mut sums = Sums::<S, MR, WIDTH>::resume(s, &mut waiting, block);
+    let mut sums = Sums::<S, MR, WIDTH>::resume(s, &waiting, block);
     for (q, rows) in rows.as_chunks().0.iter().enumerate() {
         if let Some(ahead) = ahead {
             for row in rows {
@@ -251,26 +211,18 @@ fn halves(row: &[i8; COLUMNS]) -> [&[i8; 32]; 2] {
     [&halves[0], &halves[1]]
 }
 
-/// Sums of MR rows and NV panels, and of the weights where the token needs those.
-struct Sums<S: Dot, const MR: usize, const NV: usize> {
-    rows: [[S::I32; NV]; MR],
-    weights: [[S::I32; NV]; 1],
-}
+/// Sums of MR rows and NV panels.
+struct Sums<S: Dot, const MR: usize, const NV: usize>([[S::I32; NV]; MR]);
 
 impl<S: Dot, const MR: usize, const NV: usize> Sums<S, MR, NV> {
     #[inline(always)]
-    fn resume(s: S, from: &mut Waiting<'_>, step: usize) -> Self {
-        let zero = [s.splat_i32(0); NV];
-        let rows = from.resume(s, zero, step);
-        Sums { rows, weights: if S::OFFSET { from.from(MR).resume(s, zero, step) } else { [zero] } }
+    fn resume(s: S, from: &Waiting<'_>, step: usize) -> Self {
+        Sums(from.resume(s, [s.splat_i32(0); NV], step))
     }
 
     #[inline(always)]
     fn park(self, s: S, mut to: Waiting<'_>) {
-        to.park(s, self.rows);
-        if S::OFFSET {
-            to.from(MR).park(s, self.weights);
-        }
+        to.park(s, self.0);
     }
 
     /// Adds the products of a quad.
@@ -297,31 +249,14 @@ impl<S: Dot, const MR: usize, const NV: usize> Sums<S, MR, NV> {
         let mut acc = [[s.splat_i32(0); SOME]; MR];
         for m in 0..MR {
             for v in 0..SOME {
-                acc[m][v] = self.rows[m][first + v];
+                acc[m][v] = self.0[m][first + v];
             }
         }
         s.dots(x, weights, &mut acc);
         for m in 0..MR {
             for v in 0..SOME {
-                self.rows[m][first + v] = acc[m][v];
+                self.0[m][first + v] = acc[m][v];
             }
-        }
-        if S::OFFSET {
-            let one = ones(s);
-            for v in 0..SOME {
-                self.weights[0][first + v] = s.dot(self.weights[0][first + v], one, weights[v]);
-            }
-        }
-    }
-}
-
-/// Adds what sums start from, given those of the weights behind the rows.
-#[inline(always)]
-fn add_start<S: Dot>(s: S, rows: usize, sums: &mut [[i32; 16]], count: usize) {
-    let (sums, weights) = sums[..(rows + 1) * count].split_at_mut(rows * count);
-    for row in sums.chunks_exact_mut(count) {
-        for (to, weights) in row.iter_mut().zip(&*weights) {
-            s.store_i32(s.add_i32(s.load_i32(to), s.start(s.load_i32(weights))), to);
         }
     }
 }

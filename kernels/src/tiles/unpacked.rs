@@ -1,18 +1,20 @@
 //! Products of int8 weights that lie row by row, and are packed on the way.
 //!
-//! [A few rows](super::straight) meet weights that are packed in registers, and a unit for tiles takes them [slab by slab](super::slabs).
+//! [A few rows](super::straight) meet weights that are packed in registers, [a few more](super::woven) where they are woven there, and a unit for tiles takes them [slab by slab](super::slabs).
 //! Else a slice of a strip of panels is packed for all rows, and the tiles that read it ask meanwhile, line by line, for what is packed
 //! next: four lines of each row, so that one look-up of its page serves them all, and of four rows abreast, so that their pages are
 //! looked up together. Sums wait between two slices. [Stripes](super::stripes) that meet rows in bands go another way.
 
 use super::bands::BANDED;
-use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
+use super::columns::COLUMNS;
+use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING, few_rows};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::slabs::Slabs;
-use super::straight::{STRAIGHT_WORDS, Straight, suits_straight};
+use super::straight::{STRAIGHT_WORDS, Straight};
 use super::stripes::{STRIPES_WORDS, Stripes};
 use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
+use super::woven::{WOVEN_WORDS, Woven};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
 use crate::simd::Dot;
@@ -23,7 +25,7 @@ const PACKED: usize = TWICE * PITCH;
 
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
-const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS && STRAIGHT_WORDS <= UNPACKED_WORDS);
+const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS && STRAIGHT_WORDS <= UNPACKED_WORDS && WOVEN_WORDS <= UNPACKED_WORDS);
 
 /// [`Matmul`](super::Matmul) of weights that are packed on the way.
 pub struct MatmulRows<'a> {
@@ -49,8 +51,13 @@ impl Kernel for MatmulRows<'_> {
     fn run<S: Dot>(self, s: S) {
         let x = self.x;
         debug_assert!(self.weights.k >= 1);
-        if suits_straight(x.rows(), self.weights.n) {
-            return Straight { x, weights: self.weights }.run(s, self.panels, self.words, self.sink);
+        let few = few_rows(S::ISA, self.weights.in_stripes());
+        if (1..=few).contains(&x.rows()) && x.bands().is_none() && self.weights.n >= COLUMNS {
+            let MatmulRows { weights, panels, words, sink, .. } = self;
+            return match const { S::WEAVES } {
+                true => Woven { x, weights }.run(s, panels, words, sink),
+                false => Straight { x, weights }.run(s, panels, words, sink),
+            };
         }
         if let Some(unit) = s.tile_unit()
             && Slabs::suit(x.rows(), &self.weights, self.stage.len())

@@ -2,7 +2,7 @@
 
 use crate::dispatch::{Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
-use crate::simd::Dot;
+use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
 /// A weight that lies row by row: whole rows, or stripes of 32 columns one after the other.
@@ -84,6 +84,12 @@ impl<'a> WeightRows<'a> {
     #[inline(always)]
     pub(super) fn in_stripes(&self) -> bool {
         self.stripe != 32
+    }
+
+    /// The rows of a stripe, of which the first column has this number.
+    #[inline(always)]
+    pub(super) fn of_stripe(&self, column: usize) -> &'a [[i8; 32]] {
+        self.data[column / 32 * self.stripe..][..32 * self.k].as_chunks().0
     }
 
     /// Packs some quads of the first four of the panels or, if `twice` and where they lie beside each other, of eight; the first is even.
@@ -220,6 +226,41 @@ impl<'a> WeightRows<'a> {
             here: rounds,
             line: 0,
             left: runs * rounds * (CELL / 64),
+        }
+    }
+}
+
+/// Some rows of two stripes, side by side.
+pub(super) type Lines<'a, const ROWS: usize> = [[&'a [i8; 32]; 2]; ROWS];
+
+/// Calls `body` with so many rows of two stripes at a time, and their number. Behind the last row it is repeated: there activations are 0.
+#[inline(always)]
+pub(super) fn each_lines<const ROWS: usize>(stripes: [&[[i8; 32]]; 2], mut body: impl FnMut(usize, Lines<'_, ROWS>)) {
+    let ((left, left_rest), (right, right_rest)) = (stripes[0].as_chunks::<ROWS>(), stripes[1].as_chunks::<ROWS>());
+    for (i, (left, right)) in left.iter().zip(right).enumerate() {
+        let mut lines = [[&[0; 32]; 2]; ROWS];
+        for j in 0..ROWS {
+            lines[j] = [&left[j], &right[j]];
+        }
+        body(i, lines);
+    }
+    if let (Some(last), Some(last2)) = (left_rest.last(), right_rest.last()) {
+        let mut lines = [[last, last2]; ROWS];
+        for (line, parts) in lines.iter_mut().zip(left_rest.iter().zip(right_rest)) {
+            *line = parts.into();
+        }
+        body(left.len(), lines);
+    }
+}
+
+/// Asks for what comes so many bytes behind some rows of two stripes, or of one, given twice, if ONE.
+#[inline(always)]
+pub(super) fn ask_behind<S: Simd, const ROWS: usize, const ONE: bool>(s: S, lines: &Lines<'_, ROWS>, bytes: usize) {
+    // Two rows to a line.
+    for i in 0..ROWS / 2 {
+        s.prefetch_behind(&lines[2 * i][0][0], bytes);
+        if !ONE {
+            s.prefetch_behind(&lines[2 * i][1][0], bytes);
         }
     }
 }

@@ -16,6 +16,7 @@ impl Dot for Avx512Vnni {
     type Unit = core::convert::Infallible;
     const SMALL_FIRST_CACHE: Option<bool> = None;
     const OFFSET: bool = true;
+    const WEAVES: bool = true;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [u8; 4] {
@@ -70,6 +71,49 @@ impl Dot for Avx512Vnni {
             _mm512_permutex2var_epi32(even, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), odd),
             _mm512_permutex2var_epi32(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd),
         ])
+    }
+    /// Every fourth column, from the first, the second and so on: bytes and then words of two rows are woven where they lie, by shifts and
+    /// choices, which units do that shuffle nothing.
+    #[inline(always)]
+    fn weave_four(self, rows: [[&[i8; 32]; 2]; 4]) -> [__m512i; 4] {
+        hw!({
+            let mut lines = [_mm512_setzero_si512(); 4];
+            for i in 0..4 {
+                let left = _mm512_castsi256_si512(_mm256_loadu_si256(rows[i][0].as_ptr().cast()));
+                lines[i] = _mm512_inserti64x4::<1>(left, _mm256_loadu_si256(rows[i][1].as_ptr().cast()));
+            }
+            let (low, [a, b, c, d]) = (_mm512_set1_epi16(0xFF), lines);
+            let even = [
+                _mm512_ternarylogic_epi32::<0xCA>(low, a, _mm512_slli_epi16::<8>(b)),
+                _mm512_ternarylogic_epi32::<0xCA>(low, c, _mm512_slli_epi16::<8>(d)),
+            ];
+            let odd = [
+                _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi16::<8>(a), b),
+                _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi16::<8>(c), d),
+            ];
+            let low = _mm512_set1_epi32(0xFFFF);
+            let first = |[a, b]: [__m512i; 2]| _mm512_ternarylogic_epi32::<0xCA>(low, a, _mm512_slli_epi32::<16>(b));
+            let second = |[a, b]: [__m512i; 2]| _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi32::<16>(a), b);
+            [first(even), first(odd), second(even), second(odd)]
+        })
+    }
+    #[inline(always)]
+    fn in_order_four(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+        hw!({
+            // Four neighbours to a block of 128 bits; of 16 columns one block each.
+            let (low, low2) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
+            let (high, high2) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+            let (a, b) = (_mm512_unpacklo_epi64(low, low2), _mm512_unpackhi_epi64(low, low2));
+            let (c, d) = (_mm512_unpacklo_epi64(high, high2), _mm512_unpackhi_epi64(high, high2));
+            let (ab, ab2) = (_mm512_shuffle_i64x2::<0b01_00_01_00>(a, b), _mm512_shuffle_i64x2::<0b11_10_11_10>(a, b));
+            let (cd, cd2) = (_mm512_shuffle_i64x2::<0b01_00_01_00>(c, d), _mm512_shuffle_i64x2::<0b11_10_11_10>(c, d));
+            [
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(ab, cd),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(ab, cd),
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(ab2, cd2),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(ab2, cd2),
+            ]
+        })
     }
 }
 
@@ -145,6 +189,7 @@ impl Dot for Avx512Amx {
     type Weights = [i8; 64];
     type Unit = Amx;
     const OFFSET: bool = true;
+    const WEAVES: bool = true;
 
     #[inline(always)]
     fn pack_quad(self, x: [i8; 4]) -> [i8; 4] {
@@ -173,6 +218,14 @@ impl Dot for Avx512Amx {
     #[inline(always)]
     fn dot(self, acc: __m512i, x: __m512i, w: __m512i) -> __m512i {
         self.vnni().dot(acc, x, w)
+    }
+    #[inline(always)]
+    fn weave_four(self, rows: [[&[i8; 32]; 2]; 4]) -> [__m512i; 4] {
+        self.vnni().weave_four(rows)
+    }
+    #[inline(always)]
+    fn in_order_four(self, columns: [__m512i; 4]) -> [__m512i; 4] {
+        self.vnni().in_order_four(columns)
     }
     #[inline(always)]
     fn tile_unit(self) -> Option<Amx> {

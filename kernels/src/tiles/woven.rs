@@ -1,0 +1,274 @@
+//! Up to 32 rows times int8 weights that lie row by row, on tokens that [weave](Dot::weave_four) four rows of weights into quads beside
+//! their products.
+//!
+//! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights are
+//! read 16 side by side, as streams; of stripes two, for all of K.
+
+use super::columns::{COLUMNS, Columns, WIDTH};
+use super::matmul::{Finished, Sink, suits_tall};
+use super::rows::PackedRows;
+use super::side_by_side::at;
+use super::weight_rows::{Lines, WeightRows, ask_behind, each_lines};
+use crate::pack::ones;
+use crate::simd::Dot;
+use core::ops::Range;
+
+/// Quads of a block, and its rows.
+const QUADS: usize = 4;
+const DEPTH: usize = 4 * QUADS;
+
+/// The most rows.
+const MOST: usize = 32;
+
+/// The most rows that are not served better by slices that are packed once: of whole rows of weights, each of which is a page.
+pub(super) fn woven_rows(stripes: bool) -> usize {
+    if stripes { MOST } else { 20 }
+}
+
+/// Groups of columns from those of a step to those that it asks for, and bytes of a stripe, on processors that [`suits_tall`]: others see
+/// enough ahead.
+const AHEAD: usize = 8;
+const STRIPE_AHEAD: usize = 8 << 10;
+
+/// Sums of 16 lanes that wait.
+const WAITING: usize = 5120;
+
+/// 64-bit words of workspace.
+pub(super) const WOVEN_WORDS: usize = WAITING * 8;
+
+/// Panels whose sums wait, for so many rows.
+pub(super) fn woven_strip(rows: usize) -> usize {
+    WAITING / (rows + 1) / WIDTH * WIDTH
+}
+
+/// What waits for a row and a group of columns, or for the sums of the weights.
+type Waiting = [[i32; 16]; WIDTH];
+
+/// A product of at most [`woven_rows`].
+pub(super) struct Woven<'a> {
+    pub x: PackedRows<'a>,
+    pub weights: WeightRows<'a>,
+}
+
+impl Woven<'_> {
+    #[inline(always)]
+    pub fn run<S: Dot>(self, s: S, panels: Range<usize>, words: &mut [u64], sink: Sink<'_>) {
+        let rows = self.x.rows();
+        let sums: &mut [Waiting] = bytemuck::cast_slice_mut(&mut words[..WOVEN_WORDS]);
+        for first in panels.clone().step_by(woven_strip(rows)) {
+            let panels = first..panels.end.min(first + woven_strip(rows));
+            let columns = Columns::new(&panels, &self.weights);
+            self.strip(s, columns, sums);
+            for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(rows + 1)) {
+                let counted = columns.counted(start);
+                if counted.start > 0 {
+                    for sums in &mut sums[..rows] {
+                        sums.as_flattened_mut().copy_within(counted.clone(), 0);
+                    }
+                }
+                let first = (start + counted.start) / 16;
+                let panels = first..first + counted.len().div_ceil(16);
+                sink(Finished { rows: 0..rows, panels, sums: sums[..rows].as_flattened(), pitch: WIDTH });
+            }
+        }
+    }
+
+    /// The sums of a strip, group by group: of each row, and behind these room for those of the weights.
+    #[inline(always)]
+    fn strip<S: Dot>(&self, s: S, columns: Columns, sums: &mut [Waiting]) {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let rows = self.x.rows();
+                let mut x: [&[[S::Quad; QUADS]]; MOST] = [&[]; MOST];
+                for m in 0..rows {
+                    x[m] = self.x.row(m).as_chunks().0;
+                }
+                let x = &x[..rows];
+                let sums = &mut sums[..columns.count() * (rows + 1)];
+                match (self.weights.in_stripes(), rows) {
+                    (false, _) => self.rows(s, x, columns, sums),
+                    (true, 1) => self.few::<S, 1>(s, columns, sums),
+                    (true, 2) => self.few::<S, 2>(s, columns, sums),
+                    (true, 3) => self.few::<S, 3>(s, columns, sums),
+                    (true, 4) => self.few::<S, 4>(s, columns, sums),
+                    (true, 5) => self.few::<S, 5>(s, columns, sums),
+                    (true, _) => self.stripes(s, x, columns, sums),
+                }
+                for sums in sums.chunks_exact_mut(rows + 1) {
+                    finish(s, sums);
+                }
+            },
+        )
+    }
+
+    /// Of whole rows of weights 16 at a time, all columns.
+    #[inline(always)]
+    fn rows<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
+        let WeightRows { data, pitch, k, .. } = self.weights;
+        let Columns { first, whole, rest, .. } = columns;
+        let asks = suits_tall() && whole >= AHEAD;
+        sums.fill([[0; 16]; WIDTH]);
+        for block in 0..k.div_ceil(DEPTH) {
+            // Behind the last row it is repeated: there activations are 0.
+            let row = |j: usize| &data[(DEPTH * block + j).min(k - 1) * pitch..];
+            let mut rows: [&[[i8; COLUMNS]]; DEPTH] = [&[]; DEPTH];
+            for (j, to) in rows.iter_mut().enumerate() {
+                *to = &row(j)[first..].as_chunks().0[..whole];
+            }
+            let mut groups = sums.chunks_exact_mut(x.len() + 1);
+            for (group, sums) in groups.by_ref().take(whole).enumerate() {
+                // Behind the last columns come the first of the next block.
+                let ahead = match group + AHEAD < whole {
+                    true => COLUMNS * AHEAD,
+                    false => pitch.wrapping_mul(DEPTH).wrapping_sub(COLUMNS * whole).wrapping_add(COLUMNS * AHEAD),
+                };
+                let rows = at(rows, group);
+                if asks {
+                    for j in 0..DEPTH {
+                        s.prefetch_behind(&rows[j][0], ahead);
+                    }
+                }
+                add(s, x, block, halves(rows), sums);
+            }
+            if let (Some(start), Some(sums)) = (rest, groups.next()) {
+                let mut end = [&[0; COLUMNS]; DEPTH];
+                for (j, to) in end.iter_mut().enumerate() {
+                    *to = row(j)[start..].first_chunk().expect("as many columns");
+                }
+                add(s, x, block, halves(end), sums);
+            }
+        }
+    }
+
+    /// Of two stripes all rows, so few that their sums stay in registers.
+    #[inline(always)]
+    fn few<S: Dot, const MR: usize>(&self, s: S, columns: Columns, sums: &mut [Waiting]) {
+        let mut x: [&[S::Quad]; MR] = [&[]; MR];
+        for m in 0..MR {
+            x[m] = self.x.row(m);
+        }
+        let (asks, zero) = (suits_tall(), [s.splat_i32(0); WIDTH]);
+        for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(MR + 1)) {
+            let (mut acc, mut columns) = ([zero; MR], [zero]);
+            each_lines::<4>(
+                self.stripes_from(start),
+                #[inline(always)]
+                |q, lines| {
+                    if asks {
+                        ask_behind::<S, 4, false>(s, &lines, STRIPE_AHEAD);
+                    }
+                    let (w, one) = (s.weave_four(lines), ones(s));
+                    s.dots(at(x, q), w, &mut acc);
+                    if S::OFFSET {
+                        for v in 0..WIDTH {
+                            columns[0][v] = s.dot(columns[0][v], one, w[v]);
+                        }
+                    }
+                },
+            );
+            for (acc, sums) in acc.into_iter().chain(columns).zip(sums) {
+                store(s, acc, sums);
+            }
+        }
+    }
+
+    /// Of two stripes all rows, block by block.
+    #[inline(always)]
+    fn stripes<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
+        let asks = suits_tall();
+        for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(x.len() + 1)) {
+            sums.fill([[0; 16]; WIDTH]);
+            each_lines::<DEPTH>(
+                self.stripes_from(start),
+                #[inline(always)]
+                |block, lines| {
+                    if asks {
+                        ask_behind::<S, DEPTH, false>(s, &lines, STRIPE_AHEAD);
+                    }
+                    add(s, x, block, lines, sums);
+                },
+            );
+        }
+    }
+
+    /// The stripes of a group.
+    #[inline(always)]
+    fn stripes_from(&self, start: usize) -> [&[[i8; 32]]; 2] {
+        [self.weights.of_stripe(start), self.weights.of_stripe(start + 32)]
+    }
+}
+
+#[inline(always)]
+fn halves(rows: [&[i8; COLUMNS]; DEPTH]) -> Lines<'_, DEPTH> {
+    let mut lines = [[&[0; 32]; 2]; DEPTH];
+    for j in 0..DEPTH {
+        let (halves, _) = rows[j].as_chunks();
+        lines[j] = [&halves[0], &halves[1]];
+    }
+    lines
+}
+
+/// Adds the products of a block to the sums of a group.
+#[inline(always)]
+fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, DEPTH>, sums: &mut [Waiting]) {
+    let fours = lines.as_chunks::<4>().0;
+    let mut w = [s.weave_four(fours[0]); QUADS];
+    for q in 1..QUADS {
+        w[q] = s.weave_four(fours[q]);
+    }
+    let Some((columns, sums)) = sums.split_last_mut() else { return };
+    for (x, sums) in x.iter().zip(sums) {
+        let x = &x[block];
+        let mut acc = load(s, sums);
+        for q in 0..QUADS {
+            let x = s.splat_quad(&x[q]);
+            for v in 0..WIDTH {
+                acc[v] = s.dot(acc[v], x, w[q][v]);
+            }
+        }
+        store(s, acc, sums);
+    }
+    if S::OFFSET {
+        let (one, mut acc) = (ones(s), load(s, columns));
+        for q in 0..QUADS {
+            for v in 0..WIDTH {
+                acc[v] = s.dot(acc[v], one, w[q][v]);
+            }
+        }
+        store(s, acc, columns);
+    }
+}
+
+/// Adds what the sums of a group start from, and puts them in the order of their columns.
+#[inline(always)]
+fn finish<S: Dot>(s: S, sums: &mut [Waiting]) {
+    let Some((columns, sums)) = sums.split_last_mut() else { return };
+    let mut start = load(s, columns);
+    for v in 0..WIDTH {
+        start[v] = s.start(start[v]);
+    }
+    for sums in sums {
+        let mut acc = load(s, sums);
+        for v in 0..WIDTH {
+            acc[v] = s.add_i32(acc[v], start[v]);
+        }
+        store(s, s.in_order_four(acc), sums);
+    }
+}
+
+#[inline(always)]
+fn load<S: Dot>(s: S, from: &Waiting) -> [S::I32; WIDTH] {
+    let mut sums = [s.splat_i32(0); WIDTH];
+    for v in 0..WIDTH {
+        sums[v] = s.load_i32(&from[v]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn store<S: Dot>(s: S, sums: [S::I32; WIDTH], to: &mut Waiting) {
+    for v in 0..WIDTH {
+        s.store_i32(sums[v], &mut to[v]);
+    }
+}
