@@ -203,7 +203,7 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
                     let mut halves = [0; 16];
                     s.store_u16(s.shr(top, 16), &mut halves);
                     let top = T::load(s, &bytemuck::cast(halves));
-                    let top = s.select(s.le(s.splat(0.0), top), top, s.splat(0.0));
+                    let top = s.max(top, s.splat(0.0));
                     best.meets(s, top);
                     top
                 },

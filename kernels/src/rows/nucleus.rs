@@ -146,13 +146,13 @@ impl Front {
         let (mut at, mut passed, mut certain) = (0, 0.0, e.len());
         let sum = f64::from(s.reduce_max(all)) + if e.len() > 16 { sum(s, &e[16..]) } else { 0.0 };
         // One part in 10^4 is more than all roundings.
-        let (least, most) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
+        let (lower, upper) = (f64::from(p) * (sum + low) * (1.0 - 1e-4), f64::from(p) * (sum + high) * (1.0 + 1e-4));
         loop {
-            certain = certain.min(first_hit(s, s.le(s.splat((least - passed) as f32), before), at, e.len()));
-            let end = first_hit(s, s.lt(s.splat((most - passed) as f32), before), at, e.len());
+            certain = certain.min(first_hit(s, s.le(s.splat((lower - passed) as f32), before), at, e.len()));
+            let end = first_hit(s, s.lt(s.splat((upper - passed) as f32), before), at, e.len());
             (at, passed) = (at + 16, passed + f64::from(s.reduce_max(all)));
             if end < e.len() || at >= e.len() {
-                return (Front { least: certain, most: end }, end < e.len() || passed > most);
+                return (Front { least: certain, most: end }, end < e.len() || passed > upper);
             }
             (before, all) = sums_before(s, e, at);
         }

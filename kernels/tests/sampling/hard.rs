@@ -2,6 +2,8 @@
 
 use crate::answer::{KINDS, defined, found, row, to_bits};
 use crate::common::{Random, levels, rounds};
+use half::{bf16, f16};
+use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
 use tilekern_kernels::rows::{Noise, Stages};
@@ -218,6 +220,68 @@ fn drawn_rows() {
             }
         }
     }
+}
+
+/// Cuts around 32 entries, for so many of which numbers are drawn early: by k, by min-p, by top-p.
+#[test]
+fn drawn_around_32() {
+    let mut random = Random(18);
+    for v in [40, 3000, 20_001] {
+        for n in 29..=36 {
+            for (k, p, min_p) in [(n, 1.0, 0.0), (50, 1.0, 0.05), (50, 1.0 - 1e-4, 0.0), (200, 0.999, 0.05), (0, 1.0 - 1e-4, 0.0)]
+            {
+                for _ in 0..rounds(8) {
+                    let mut row: Vec<f32> = (0..v).map(|_| random.unit() - 40.0).collect();
+                    for i in 0..n {
+                        row[i * v / n] = random.unit();
+                    }
+                    let (seed, elements) = (random.bits(), 1 << 30);
+                    let noise = Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements };
+                    let stages = Stages { k: k.min(v), p, min_p, is_logits: true };
+                    let expected = defined(&row, &stages, &noise, elements, seed).choice;
+                    for level in levels() {
+                        let found = found(|row| level.run(row), &row, stages, noise, [false; 2], usize::MAX).choice;
+                        assert_eq!(found, expected, "{level:?} v={v} n={n} {stages:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of 16 bits with about as many blocks of 128 above 0 as are looked for: of the others their maxima tell nothing.
+#[test]
+fn few_halves_above_zero() {
+    fn check<T: Element>(random: &mut Random) {
+        let (v, seed, elements) = (128 * 120 + 77, random.bits(), 1 << 30);
+        let q: Vec<f32> = (0..v).map(|_| random.unit().abs()).collect();
+        for k in [1, 2, 7, 24, 50, 59] {
+            for blocks in k.max(2) - 2..k + 3 {
+                for drawn in [false, true] {
+                    let mut row: Vec<T> = (0..v).map(|_| T::narrow(-8.0 * random.unit().abs())).collect();
+                    for block in 0..blocks {
+                        row[128 * (block * 117 / blocks) + random.below(128)] = T::narrow(4.0 * random.unit().abs());
+                    }
+                    let noise = match drawn {
+                        false => Noise::Given { q: &q, eps: 1e-8 },
+                        true => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: 5 },
+                    };
+                    let stages = Stages { k, p: 1.0, min_p: 0.0, is_logits: true };
+                    let expected = defined(&row, &stages, &noise, elements, seed);
+                    for level in levels() {
+                        for outputs in [[false; 2], [true; 2]] {
+                            let found = found(|row| level.run(row), &row, stages, noise, outputs, usize::MAX);
+                            assert_eq!(found.choice, expected.choice, "{level:?} k={k} blocks={blocks} {outputs:?}");
+                            assert!(!outputs[0] || found == expected, "{level:?} k={k} blocks={blocks}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let mut random = Random(19);
+    check::<f16>(&mut random);
+    check::<bf16>(&mut random);
 }
 
 /// Rows of which one vector in 32 tells nothing about the others, or nothing at all.
