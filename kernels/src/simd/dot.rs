@@ -23,7 +23,8 @@ pub trait Dot: Simd {
     const SMALL_FIRST_CACHE: Option<bool> = Some(false);
     /// Whether [`Dot::dot`] adds something of its own for each weight, which [`Dot::start`] takes back.
     const OFFSET: bool = false;
-    /// Whether [`Dot::weave_four`] takes a few operations, and 16 vectors of weights stay in registers beside the products of a row.
+    /// Whether [`Dot::weave_four`] takes a few operations, and 16 vectors of weights stay in registers beside the products of a
+    /// row.
     const WEAVES: bool = false;
     /// What [`Dot::tile_unit`] gives.
     type Unit: TileUnit;

@@ -62,8 +62,8 @@ pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
     Some(16 * panels)
 }
 
-/// The most rows that meet weights packed in registers, of stripes or of whole rows; for more of them weights are packed once. Processors
-/// with AMX do other things with more.
+/// The most rows that meet weights packed in registers, of stripes or of whole rows; for more of them weights are packed once.
+/// Processors with AMX do other things with more.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;

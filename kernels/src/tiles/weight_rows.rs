@@ -233,7 +233,8 @@ impl<'a> WeightRows<'a> {
 /// Some rows of two stripes, side by side.
 pub(super) type Lines<'a, const ROWS: usize> = [[&'a [i8; 32]; 2]; ROWS];
 
-/// Calls `body` with so many rows of two stripes at a time, and their number. Behind the last row it is repeated: there activations are 0.
+/// Calls `body` with so many rows of two stripes at a time, and their number. Behind the last row it is repeated: there
+/// activations are 0.
 #[inline(always)]
 pub(super) fn each_lines<const ROWS: usize>(stripes: [&[[i8; 32]]; 2], mut body: impl FnMut(usize, Lines<'_, ROWS>)) {
     let ((left, left_rest), (right, right_rest)) = (stripes[0].as_chunks::<ROWS>(), stripes[1].as_chunks::<ROWS>());

@@ -1,8 +1,8 @@
-//! Up to 32 rows times int8 weights that lie row by row, on tokens that [weave](Dot::weave_four) four rows of weights into quads beside
-//! their products.
+//! Up to 32 rows times int8 weights that lie row by row, on tokens that [weave](Dot::weave_four) four rows of weights into quads
+//! beside their products.
 //!
-//! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights are
-//! read 16 side by side, as streams; of stripes two, for all of K.
+//! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
+//! are read 16 side by side, as streams; of stripes two, for all of K.
 
 use super::columns::{COLUMNS, Columns, WIDTH};
 use super::matmul::{Finished, Sink, suits_tall};
@@ -25,8 +25,8 @@ pub(super) fn woven_rows(stripes: bool) -> usize {
     if stripes { MOST } else { 20 }
 }
 
-/// Groups of columns from those of a step to those that it asks for, and bytes of a stripe, on processors that [`suits_tall`]: others see
-/// enough ahead.
+/// Groups of columns from those of a step to those that it asks for, and bytes of a stripe, on processors that [`suits_tall`]:
+/// others see enough ahead.
 const AHEAD: usize = 8;
 const STRIPE_AHEAD: usize = 8 << 10;
 

@@ -206,6 +206,40 @@ fn rows_weave_into_columns() {
     }
 }
 
+struct WovenFour<'a>(&'a [[i8; 64]; 4], [i8; 4]);
+
+impl Kernel for WovenFour<'_> {
+    type Output = [[i32; 16]; 4];
+
+    /// The products of all columns, in their order, without what an offset adds.
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Self::Output {
+        let WovenFour(rows, x) = self;
+        let halves = rows.each_ref().map(|row| {
+            let (halves, _) = row.as_chunks();
+            [&halves[0], &halves[1]]
+        });
+        let [x, nothing] = [x, [0; 4]].map(|x| s.splat_quad(&s.pack_quad(x)));
+        let zero = s.splat_i32(0);
+        s.in_order_four(s.weave_four(halves).map(|w| s.sub_i32(s.dot(zero, x, w), s.dot(zero, nothing, w))))
+            .map(|v| get_i32(s, v))
+    }
+}
+
+#[test]
+fn long_rows_weave_into_columns() {
+    let mut random = Random(10);
+    for _ in 0..ROUNDS {
+        let rows: [[i8; 64]; 4] = std::array::from_fn(|_| std::array::from_fn(|_| random.int8()));
+        let x: [i8; 4] = std::array::from_fn(|_| random.int8());
+        let sum = |column: usize| (0..4).map(|i| i32::from(x[i]) * i32::from(rows[i][column])).sum();
+        let expected = [0, 16, 32, 48].map(|first| std::array::from_fn(|i| sum(first + i)));
+        for level in levels() {
+            assert_eq!(level.run(WovenFour(&rows, x)), expected, "{level:?}");
+        }
+    }
+}
+
 struct Staged<'a>(&'a [[i8; 64]; 3], [i8; 4]);
 
 impl Kernel for Staged<'_> {

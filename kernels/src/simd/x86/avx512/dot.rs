@@ -72,8 +72,8 @@ impl Dot for Avx512Vnni {
             _mm512_permutex2var_epi32(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd),
         ])
     }
-    /// Every fourth column, from the first, the second and so on: bytes and then words of two rows are woven where they lie, by shifts and
-    /// choices, which units do that shuffle nothing.
+    /// Every fourth column, from the first, the second and so on: bytes and then words of two rows are woven where they lie, by
+    /// shifts and choices, which units do that shuffle nothing.
     #[inline(always)]
     fn weave_four(self, rows: [[&[i8; 32]; 2]; 4]) -> [__m512i; 4] {
         hw!({
