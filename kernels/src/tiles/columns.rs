@@ -7,6 +7,9 @@ use core::ops::Range;
 pub(super) const WIDTH: usize = 4;
 pub(super) const COLUMNS: usize = 16 * WIDTH;
 
+/// Groups from those of a step to those that it asks for.
+pub(super) const AHEAD: usize = 8;
+
 /// Groups of [`COLUMNS`] from `first` on. If the last are fewer, they are a group with some that come before them.
 #[derive(Clone, Copy)]
 pub(super) struct Columns {
@@ -40,9 +43,44 @@ impl Columns {
         self.whole + usize::from(self.rest.is_some())
     }
 
+    /// The lines of the whole groups in a block of so many rows.
+    #[inline(always)]
+    pub fn lines<'a, const ROWS: usize>(self, weights: &WeightRows<'a>, block: usize) -> [&'a [[i8; COLUMNS]]; ROWS] {
+        let mut lines: [&[[i8; COLUMNS]]; ROWS] = [&[]; ROWS];
+        for (j, to) in lines.iter_mut().enumerate() {
+            *to = &row(weights, ROWS * block + j)[self.first..].as_chunks().0[..self.whole];
+        }
+        lines
+    }
+
+    /// The same of the group of the last columns.
+    #[inline(always)]
+    pub fn last_lines<'a, const ROWS: usize>(self, weights: &WeightRows<'a>, block: usize) -> Option<[&'a [i8; COLUMNS]; ROWS]> {
+        let start = self.rest?;
+        let mut lines = [&[0; COLUMNS]; ROWS];
+        for (j, to) in lines.iter_mut().enumerate() {
+            *to = row(weights, ROWS * block + j)[start..].first_chunk().expect("as many columns");
+        }
+        Some(lines)
+    }
+
+    /// Bytes from a line of a whole group to the one that is asked for with it, [`AHEAD`] groups behind it: behind the last columns come
+    /// the first of the next block, so many bytes further on.
+    #[inline(always)]
+    pub fn ahead(self, group: usize, block: usize) -> usize {
+        let behind = if group + AHEAD < self.whole { 0 } else { block.wrapping_sub(COLUMNS * self.whole) };
+        behind.wrapping_add(COLUMNS * AHEAD)
+    }
+
     /// Of a group that begins at `start` the columns that count.
     pub fn counted(self, start: usize) -> Range<usize> {
         let at = self.first + COLUMNS * self.whole;
         if self.rest == Some(start) { at - start..at - start + self.counted } else { 0..COLUMNS }
     }
+}
+
+/// A row and what lies behind it. Behind the last row it is repeated: there activations are 0.
+#[inline(always)]
+fn row<'a>(weights: &WeightRows<'a>, j: usize) -> &'a [i8] {
+    &weights.data[j.min(weights.k - 1) * weights.pitch..]
 }

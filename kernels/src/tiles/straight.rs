@@ -5,7 +5,7 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
-use super::columns::{COLUMNS, Columns, WIDTH};
+use super::columns::{AHEAD, COLUMNS, Columns, WIDTH};
 use super::matmul::{Finished, Sink, suits_tall};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks};
@@ -23,9 +23,8 @@ pub(super) const QUADS: usize = 4;
 /// Where registers are few, their halves one after the other.
 const HALF: usize = WIDTH / 2;
 
-/// Groups of columns from those of a step to those that it asks for, and bytes of a stripe: where registers are few, steps are long, and
-/// a processor sees too few loads ahead. Of many rows it sees too little also where [`suits_tall`].
-const AHEAD: usize = 8;
+/// Bytes of a stripe from those of a step to those that it asks for: where registers are few, steps are long, and a processor sees
+/// too few loads ahead. Of many rows it sees too little also where [`suits_tall`].
 const STRIPE_AHEAD: usize = 10 << 10;
 
 /// Accumulators of 16 lanes that wait.
@@ -85,34 +84,18 @@ impl Straight<'_> {
     /// Of whole rows of weights some at a time.
     #[inline(always)]
     fn rows<S: Dot, const MR: usize>(&self, s: S, x: [&[S::Quad]; MR], strip: &mut Strip<'_>) {
-        let WeightRows { data, pitch, k, .. } = self.weights;
-        let blocks = k.div_ceil(4 * QUADS);
+        let (weights, columns) = (&self.weights, strip.columns);
+        let blocks = weights.k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
-        let asks = (!S::MANY_REGISTERS || suits_tall()) && strip.columns.whole >= AHEAD;
+        let asks = (!S::MANY_REGISTERS || suits_tall()) && columns.whole >= AHEAD;
         for block in 0..blocks {
-            let x = at(x, block);
-            // Behind the last row it is repeated: there activations are 0.
-            let row = |j: usize| &data[(4 * QUADS * block + j).min(k - 1) * pitch..];
-            let mut rows: [&[[i8; COLUMNS]]; 4 * QUADS] = [&[]; 4 * QUADS];
-            for (j, to) in rows.iter_mut().enumerate() {
-                *to = &row(j)[strip.columns.first..].as_chunks().0[..strip.columns.whole];
-            }
-            for group in 0..strip.columns.whole {
-                // Behind the last columns come the first of the next block.
-                let ahead = match group + AHEAD < strip.columns.whole {
-                    true => COLUMNS * AHEAD,
-                    false => {
-                        pitch.wrapping_mul(4 * QUADS).wrapping_sub(COLUMNS * strip.columns.whole).wrapping_add(COLUMNS * AHEAD)
-                    }
-                };
+            let (x, rows) = (at(x, block), columns.lines(weights, block));
+            for group in 0..columns.whole {
+                let ahead = columns.ahead(group, weights.pitch.wrapping_mul(4 * QUADS));
                 add_block(s, x, block, at(rows, group), asks.then_some(ahead), strip.group(group));
             }
-            if let Some(first) = strip.columns.rest {
-                let mut end = [&[0; COLUMNS]; 4 * QUADS];
-                for (j, to) in end.iter_mut().enumerate() {
-                    *to = row(j)[first..].first_chunk().expect("as many columns");
-                }
-                add_block(s, x, block, end, None, strip.group(strip.columns.whole));
+            if let Some(last) = columns.last_lines(weights, block) {
+                add_block(s, x, block, last, None, strip.group(columns.whole));
             }
         }
     }

@@ -52,6 +52,8 @@ impl Kernel for MatmulRows<'_> {
     fn run<S: Dot>(self, s: S) {
         let x = self.x;
         debug_assert!(self.weights.k >= 1);
+        // What an offset adds is taken back of woven weights only.
+        const { assert!(S::WEAVES || !S::OFFSET) };
         let few = few_rows(S::ISA, self.weights.in_stripes());
         if (1..=few).contains(&x.rows()) && x.bands().is_none() && self.weights.n >= COLUMNS {
             let MatmulRows { weights, panels, words, sink, .. } = self;

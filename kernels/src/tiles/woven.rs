@@ -4,7 +4,7 @@
 //! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
 //! are read 16 side by side, as streams; of stripes two, for all of K.
 
-use super::columns::{COLUMNS, Columns, WIDTH};
+use super::columns::{AHEAD, COLUMNS, Columns, WIDTH};
 use super::matmul::{Finished, Sink, suits_tall};
 use super::rows::PackedRows;
 use super::side_by_side::at;
@@ -25,9 +25,7 @@ pub(super) fn woven_rows(stripes: bool) -> usize {
     if stripes { MOST } else { 20 }
 }
 
-/// Groups of columns from those of a step to those that it asks for, and bytes of a stripe, on processors that [`suits_tall`]:
-/// others see enough ahead.
-const AHEAD: usize = 8;
+/// Bytes of a stripe from those of a step to those that it asks for, on processors that [`suits_tall`]: others see enough ahead.
 const STRIPE_AHEAD: usize = 8 << 10;
 
 /// Sums of 16 lanes that wait.
@@ -105,38 +103,24 @@ impl Woven<'_> {
     /// Of whole rows of weights 16 at a time, all columns.
     #[inline(always)]
     fn rows<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
-        let WeightRows { data, pitch, k, .. } = self.weights;
-        let Columns { first, whole, rest, .. } = columns;
+        let (weights, whole) = (&self.weights, columns.whole);
         let asks = suits_tall() && whole >= AHEAD;
         sums.fill([[0; 16]; WIDTH]);
-        for block in 0..k.div_ceil(DEPTH) {
-            // Behind the last row it is repeated: there activations are 0.
-            let row = |j: usize| &data[(DEPTH * block + j).min(k - 1) * pitch..];
-            let mut rows: [&[[i8; COLUMNS]]; DEPTH] = [&[]; DEPTH];
-            for (j, to) in rows.iter_mut().enumerate() {
-                *to = &row(j)[first..].as_chunks().0[..whole];
-            }
+        for block in 0..weights.k.div_ceil(DEPTH) {
+            let rows = columns.lines::<DEPTH>(weights, block);
             let mut groups = sums.chunks_exact_mut(x.len() + 1);
             for (group, sums) in groups.by_ref().take(whole).enumerate() {
-                // Behind the last columns come the first of the next block.
-                let ahead = match group + AHEAD < whole {
-                    true => COLUMNS * AHEAD,
-                    false => pitch.wrapping_mul(DEPTH).wrapping_sub(COLUMNS * whole).wrapping_add(COLUMNS * AHEAD),
-                };
-                let rows = at(rows, group);
+                let lines = at(rows, group);
                 if asks {
+                    let ahead = columns.ahead(group, weights.pitch.wrapping_mul(DEPTH));
                     for j in 0..DEPTH {
-                        s.prefetch_behind(&rows[j][0], ahead);
+                        s.prefetch_behind(&lines[j][0], ahead);
                     }
                 }
-                add(s, x, block, halves(rows), sums);
+                add(s, x, block, halves(lines), sums);
             }
-            if let (Some(start), Some(sums)) = (rest, groups.next()) {
-                let mut end = [&[0; COLUMNS]; DEPTH];
-                for (j, to) in end.iter_mut().enumerate() {
-                    *to = row(j)[start..].first_chunk().expect("as many columns");
-                }
-                add(s, x, block, halves(end), sums);
+            if let (Some(last), Some(sums)) = (columns.last_lines(weights, block), groups.next()) {
+                add(s, x, block, halves(last), sums);
             }
         }
     }
