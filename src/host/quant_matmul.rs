@@ -61,12 +61,13 @@ impl<P: ParallelFor> Host<P> {
         let workers = self.pool.workers().max(1);
         let Weight::Packed(_) = weight else {
             let most = weight.task_columns(self.level, rows, d);
-            // The longer the rows of weights that a few rows read, the better.
-            let (tasks, least) = if rows <= weight.few_rows(self.level) { (1, 64) } else { (TASKS, LEAST) };
-            return if workers == 1 {
-                d.n.div_ceil(d.n.div_ceil(most)).next_multiple_of(64)
-            } else {
-                most.min((d.n / tasks / workers).next_multiple_of(least).max(least))
+            return match workers {
+                // The longer the rows of weights that a few rows read, the better: as few tasks as can be, of one length.
+                _ if rows <= weight.few_rows(self.level) => {
+                    d.n.div_ceil(d.n.div_ceil(most).next_multiple_of(workers)).next_multiple_of(64)
+                }
+                1 => most,
+                _ => most.min((d.n / TASKS / workers).next_multiple_of(LEAST).max(LEAST)),
             };
         };
         let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {

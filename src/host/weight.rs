@@ -103,9 +103,12 @@ impl<'a> Weight<'a> {
         matches!(self, Weight::Stripes(_) | Weight::NibbleStripes(_))
     }
 
-    /// The most rows that meet it as it lies, if it is not packed.
+    /// The most rows that meet it as it lies; 0 if all meet it packed.
     pub fn few_rows(&self, level: Level) -> usize {
-        few_rows(level.isa(), self.in_stripes())
+        match self {
+            Weight::Rows { .. } | Weight::Stripes(_) => few_rows(level.isa(), self.in_stripes()),
+            _ => 0,
+        }
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.

@@ -7,13 +7,16 @@ use core::ops::Range;
 pub(super) const WIDTH: usize = 4;
 pub(super) const COLUMNS: usize = 16 * WIDTH;
 
+/// Quads of K that pass side by side, where rows are whole: a block.
+pub(super) const QUADS: usize = 4;
+
 /// Groups from those of a step to those that it asks for.
 pub(super) const AHEAD: usize = 8;
 
 /// Groups of [`COLUMNS`] from `first` on. If the last are fewer, they are a group with some that come before them.
 #[derive(Clone, Copy)]
 pub(super) struct Columns {
-    pub first: usize,
+    first: usize,
     pub whole: usize,
     /// Where the group of the last columns begins.
     pub rest: Option<usize>,
@@ -64,11 +67,12 @@ impl Columns {
         Some(lines)
     }
 
-    /// Bytes from a line of a whole group to the one that is asked for with it, [`AHEAD`] groups behind it: behind the last columns come
-    /// the first of the next block, so many bytes further on.
+    /// Bytes from a line of a whole group to the one that is asked for with it, [`AHEAD`] groups behind it: behind the last columns
+    /// come the first of the next block of [`QUADS`].
     #[inline(always)]
-    pub fn ahead(self, group: usize, block: usize) -> usize {
-        let behind = if group + AHEAD < self.whole { 0 } else { block.wrapping_sub(COLUMNS * self.whole) };
+    pub fn ahead(self, weights: &WeightRows<'_>, group: usize) -> usize {
+        let next = weights.pitch.wrapping_mul(4 * QUADS).wrapping_sub(COLUMNS * self.whole);
+        let behind = if group + AHEAD < self.whole { 0 } else { next };
         behind.wrapping_add(COLUMNS * AHEAD)
     }
 

@@ -63,7 +63,7 @@ pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
 }
 
 /// The most rows that meet weights packed in registers, of stripes or of whole rows; for more of them weights are packed once.
-/// Processors with AMX do other things with more.
+/// Four on processors with AMX, which have bands and tiles for more.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;

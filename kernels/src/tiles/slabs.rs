@@ -1,10 +1,10 @@
 //! Rows on a unit for tiles times int8 weights that lie row by row: a slab of K of many columns is packed in about the order in which
 //! it lies, so that each page is looked up once for many lines, and multiplied by all rows; their sums wait between two slabs.
 
+use super::columns::QUADS;
 use super::cut::WAITING;
 use super::matmul::{Finished, GROUP, Sink};
 use super::rows::PackedRows;
-use super::straight::QUADS;
 use super::unit::UNIT_ROWS;
 use super::waiting::widths;
 use super::weight_rows::WeightRows;

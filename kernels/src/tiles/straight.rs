@@ -5,26 +5,23 @@
 //! is looked up once for all that it holds. The sums of all columns wait meanwhile. Of stripes two pass side by side for all of K, and
 //! their sums stay in registers.
 
-use super::columns::{AHEAD, COLUMNS, Columns, WIDTH};
+use super::columns::{AHEAD, COLUMNS, Columns, QUADS, WIDTH};
 use super::matmul::{Finished, Sink, suits_tall};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks};
 use super::waiting::Waiting;
-use super::weight_rows::{WeightRows, ask_behind, each_lines};
+use super::weight_rows::{WeightRows, ask_behind, each_lines, halves};
 use crate::simd::Dot;
 use core::ops::Range;
 
 /// The most rows.
 pub(super) const STRAIGHT_ROWS: usize = 4;
 
-/// Quads of K that pass side by side.
-pub(super) const QUADS: usize = 4;
-
 /// Where registers are few, their halves one after the other.
 const HALF: usize = WIDTH / 2;
 
-/// Bytes of a stripe from those of a step to those that it asks for: where registers are few, steps are long, and a processor sees
-/// too few loads ahead. Of many rows it sees too little also where [`suits_tall`].
+/// Bytes of a stripe from those of a step to those that it asks for: where registers are few, steps are long, and a processor
+/// sees too few loads ahead.
 const STRIPE_AHEAD: usize = 10 << 10;
 
 /// Accumulators of 16 lanes that wait.
@@ -87,11 +84,12 @@ impl Straight<'_> {
         let (weights, columns) = (&self.weights, strip.columns);
         let blocks = weights.k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
+        // Of many rows processors see too few loads ahead also where `suits_tall`.
         let asks = (!S::MANY_REGISTERS || suits_tall()) && columns.whole >= AHEAD;
         for block in 0..blocks {
             let (x, rows) = (at(x, block), columns.lines(weights, block));
             for group in 0..columns.whole {
-                let ahead = columns.ahead(group, weights.pitch.wrapping_mul(4 * QUADS));
+                let ahead = columns.ahead(weights, group);
                 add_block(s, x, block, at(rows, group), asks.then_some(ahead), strip.group(group));
             }
             if let Some(last) = columns.last_lines(weights, block) {
@@ -183,15 +181,9 @@ fn add_block<S: Dot, const MR: usize>(
                 s.prefetch_behind(&row[0], ahead);
             }
         }
-        sums.add(s, at(x, q), rows.map(halves));
+        sums.add(s, at(x, q), halves(*rows));
     }
     sums.park(s, waiting);
-}
-
-#[inline(always)]
-fn halves(row: &[i8; COLUMNS]) -> [&[i8; 32]; 2] {
-    let (halves, _) = row.as_chunks();
-    [&halves[0], &halves[1]]
 }
 
 /// Sums of MR rows and NV panels.

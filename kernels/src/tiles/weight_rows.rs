@@ -233,6 +233,17 @@ impl<'a> WeightRows<'a> {
 /// Some rows of two stripes, side by side.
 pub(super) type Lines<'a, const ROWS: usize> = [[&'a [i8; 32]; 2]; ROWS];
 
+/// Whole lines as such.
+#[inline(always)]
+pub(super) fn halves<const ROWS: usize>(rows: [&[i8; 64]; ROWS]) -> Lines<'_, ROWS> {
+    let mut lines = [[&[0; 32]; 2]; ROWS];
+    for j in 0..ROWS {
+        let (halves, _) = rows[j].as_chunks();
+        lines[j] = [&halves[0], &halves[1]];
+    }
+    lines
+}
+
 /// Calls `body` with so many rows of two stripes at a time, and their number. Behind the last row it is repeated: there
 /// activations are 0.
 #[inline(always)]

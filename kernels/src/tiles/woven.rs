@@ -4,23 +4,22 @@
 //! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
 //! are read 16 side by side, as streams; of stripes two, for all of K.
 
-use super::columns::{AHEAD, COLUMNS, Columns, WIDTH};
+use super::columns::{AHEAD, Columns, QUADS, WIDTH};
 use super::matmul::{Finished, Sink, suits_tall};
 use super::rows::PackedRows;
 use super::side_by_side::at;
-use super::weight_rows::{Lines, WeightRows, ask_behind, each_lines};
+use super::weight_rows::{Lines, WeightRows, ask_behind, each_lines, halves};
 use crate::pack::ones;
 use crate::simd::Dot;
 use core::ops::Range;
 
-/// Quads of a block, and its rows.
-const QUADS: usize = 4;
+/// Rows of a block.
 const DEPTH: usize = 4 * QUADS;
 
 /// The most rows.
 const MOST: usize = 32;
 
-/// The most rows that are not served better by slices that are packed once: of whole rows of weights, each of which is a page.
+/// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once.
 pub(super) fn woven_rows(stripes: bool) -> usize {
     if stripes { MOST } else { 20 }
 }
@@ -42,7 +41,7 @@ pub(super) fn woven_strip(rows: usize) -> usize {
 /// What waits for a row and a group of columns, or for the sums of the weights.
 type Waiting = [[i32; 16]; WIDTH];
 
-/// A product of at most [`woven_rows`].
+/// A product of at most [`woven_rows`] rows.
 pub(super) struct Woven<'a> {
     pub x: PackedRows<'a>,
     pub weights: WeightRows<'a>,
@@ -52,6 +51,7 @@ impl Woven<'_> {
     #[inline(always)]
     pub fn run<S: Dot>(self, s: S, panels: Range<usize>, words: &mut [u64], sink: Sink<'_>) {
         let rows = self.x.rows();
+        debug_assert!(rows <= MOST);
         let sums: &mut [Waiting] = bytemuck::cast_slice_mut(&mut words[..WOVEN_WORDS]);
         for first in panels.clone().step_by(woven_strip(rows)) {
             let panels = first..panels.end.min(first + woven_strip(rows));
@@ -112,7 +112,7 @@ impl Woven<'_> {
             for (group, sums) in groups.by_ref().take(whole).enumerate() {
                 let lines = at(rows, group);
                 if asks {
-                    let ahead = columns.ahead(group, weights.pitch.wrapping_mul(DEPTH));
+                    let ahead = columns.ahead(weights, group);
                     for j in 0..DEPTH {
                         s.prefetch_behind(&lines[j][0], ahead);
                     }
@@ -134,7 +134,7 @@ impl Woven<'_> {
         }
         let (asks, zero) = (suits_tall(), [s.splat_i32(0); WIDTH]);
         for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(MR + 1)) {
-            let (mut acc, mut columns) = ([zero; MR], [zero]);
+            let (mut acc, mut of_weights) = ([zero; MR], [zero]);
             each_lines::<4>(
                 self.stripes_from(start),
                 #[inline(always)]
@@ -146,12 +146,12 @@ impl Woven<'_> {
                     s.dots(at(x, q), w, &mut acc);
                     if S::OFFSET {
                         for v in 0..WIDTH {
-                            columns[0][v] = s.dot(columns[0][v], one, w[v]);
+                            of_weights[0][v] = s.dot(of_weights[0][v], one, w[v]);
                         }
                     }
                 },
             );
-            for (acc, sums) in acc.into_iter().chain(columns).zip(sums) {
+            for (acc, sums) in acc.into_iter().chain(of_weights).zip(sums) {
                 store(s, acc, sums);
             }
         }
@@ -183,16 +183,6 @@ impl Woven<'_> {
     }
 }
 
-#[inline(always)]
-fn halves(rows: [&[i8; COLUMNS]; DEPTH]) -> Lines<'_, DEPTH> {
-    let mut lines = [[&[0; 32]; 2]; DEPTH];
-    for j in 0..DEPTH {
-        let (halves, _) = rows[j].as_chunks();
-        lines[j] = [&halves[0], &halves[1]];
-    }
-    lines
-}
-
 /// Adds the products of a block to the sums of a group.
 #[inline(always)]
 fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, DEPTH>, sums: &mut [Waiting]) {
@@ -201,7 +191,7 @@ fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, D
     for q in 1..QUADS {
         w[q] = s.weave_four(fours[q]);
     }
-    let Some((columns, sums)) = sums.split_last_mut() else { return };
+    let Some((of_weights, sums)) = sums.split_last_mut() else { return };
     for (x, sums) in x.iter().zip(sums) {
         let x = &x[block];
         let mut acc = load(s, sums);
@@ -214,21 +204,21 @@ fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, D
         store(s, acc, sums);
     }
     if S::OFFSET {
-        let (one, mut acc) = (ones(s), load(s, columns));
+        let (one, mut acc) = (ones(s), load(s, of_weights));
         for q in 0..QUADS {
             for v in 0..WIDTH {
                 acc[v] = s.dot(acc[v], one, w[q][v]);
             }
         }
-        store(s, acc, columns);
+        store(s, acc, of_weights);
     }
 }
 
 /// Adds what the sums of a group start from, and puts them in the order of their columns.
 #[inline(always)]
 fn finish<S: Dot>(s: S, sums: &mut [Waiting]) {
-    let Some((columns, sums)) = sums.split_last_mut() else { return };
-    let mut start = load(s, columns);
+    let Some((of_weights, sums)) = sums.split_last_mut() else { return };
+    let mut start = load(s, of_weights);
     for v in 0..WIDTH {
         start[v] = s.start(start[v]);
     }
