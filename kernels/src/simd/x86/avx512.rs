@@ -360,8 +360,9 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
     }
     #[inline(always)]
     fn compress(self, m: __mmask16, v: __m512i, a: &mut [i32; 16]) -> usize {
-        // In a register, then a whole store: compressing to memory is microcoded on some processors.
-        hw!(_mm512_storeu_si512(a.as_mut_ptr().cast(), _mm512_maskz_compress_epi32(m, v)));
+        // In a register, then a whole store: compressing to memory is microcoded on some processors. Over a copy of the lanes, not over
+        // zeros: on others it waits for the register that it writes, zeros or not, and in a loop that is the one of the time before.
+        hw!(_mm512_storeu_si512(a.as_mut_ptr().cast(), _mm512_mask_compress_epi32(v, m, v)));
         m.count_ones() as usize
     }
 
