@@ -134,7 +134,7 @@ impl Woven<'_> {
         }
         let (asks, zero) = (suits_tall(), [s.splat_i32(0); WIDTH]);
         for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(MR + 1)) {
-            let (mut acc, mut of_weights) = ([zero; MR], [zero]);
+            let (mut acc, mut of_weights) = ([zero; MR], zero);
             each_lines::<4>(
                 self.stripes_from(start),
                 #[inline(always)]
@@ -142,16 +142,12 @@ impl Woven<'_> {
                     if asks {
                         ask_behind::<S, 4, false>(s, &lines, STRIPE_AHEAD);
                     }
-                    let (w, one) = (s.weave_four(lines), ones(s));
+                    let w = s.weave_four(lines);
                     s.dots(at(x, q), w, &mut acc);
-                    if S::OFFSET {
-                        for v in 0..WIDTH {
-                            of_weights[0][v] = s.dot(of_weights[0][v], one, w[v]);
-                        }
-                    }
+                    add_weights(s, w, &mut of_weights);
                 },
             );
-            for (acc, sums) in acc.into_iter().chain(of_weights).zip(sums) {
+            for (acc, sums) in acc.into_iter().chain([of_weights]).zip(sums) {
                 store(s, acc, sums);
             }
         }
@@ -204,13 +200,21 @@ fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, D
         store(s, acc, sums);
     }
     if S::OFFSET {
-        let (one, mut acc) = (ones(s), load(s, of_weights));
-        for q in 0..QUADS {
-            for v in 0..WIDTH {
-                acc[v] = s.dot(acc[v], one, w[q][v]);
-            }
+        let mut acc = load(s, of_weights);
+        for w in w {
+            add_weights(s, w, &mut acc);
         }
         store(s, acc, of_weights);
+    }
+}
+
+/// Adds a quad of weights to their sums, which are needed where activations have an offset.
+#[inline(always)]
+fn add_weights<S: Dot>(s: S, w: [S::W; WIDTH], acc: &mut [S::I32; WIDTH]) {
+    if S::OFFSET {
+        for v in 0..WIDTH {
+            acc[v] = s.dot(acc[v], ones(s), w[v]);
+        }
     }
 }
 
