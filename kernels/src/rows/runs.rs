@@ -60,3 +60,6 @@ pub fn runs<T>(steps: usize, step: usize, length: Length) -> impl Iterator<Item 
         },
     )
 }
+
+#[cfg(test)]
+mod tests;
