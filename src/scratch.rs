@@ -34,8 +34,12 @@ impl Plan {
         Plan { bytes: 0 }
     }
 
+    #[inline]
     fn reserve(&mut self, bytes: Option<usize>) -> Result<usize, Error> {
-        let too_large = || Error::invalid("workspace", "a size that fits in memory", "an overflow");
+        #[cold]
+        fn too_large() -> Error {
+            Error::invalid("workspace", "a size that fits in memory", "an overflow")
+        }
         let offset = self.bytes;
         let end = bytes.and_then(|n| n.checked_next_multiple_of(ALIGN)).and_then(|n| offset.checked_add(n));
         self.bytes = end.filter(|&n| n <= isize::MAX as usize - ALIGN).ok_or_else(too_large)?;
@@ -49,13 +53,14 @@ impl Plan {
     }
 
     /// `len` elements for each worker.
+    #[inline]
     pub fn each<T: Pod>(&mut self, workers: usize, len: usize) -> Result<WorkerSlot<T>, Error> {
         if len == 0 {
             return Ok(WorkerSlot { first: Slot { offset: self.bytes, len, kind: PhantomData }, pitch: 0, workers });
         }
-        let pitch = len.checked_mul(size_of::<T>()).and_then(|n| n.checked_next_multiple_of(ALIGN));
-        let offset = self.reserve(pitch.and_then(|n| n.checked_mul(workers)))?;
-        Ok(WorkerSlot { first: Slot { offset, len, kind: PhantomData }, pitch: pitch.unwrap_or(0), workers })
+        let pitch = Pieces::bytes::<T>(len);
+        let offset = self.reserve(pitch.checked_mul(workers))?;
+        Ok(WorkerSlot { first: Slot { offset, len, kind: PhantomData }, pitch, workers })
     }
 
     /// The slots so far.
@@ -70,14 +75,22 @@ impl Plan {
     }
 
     /// Checks size and alignment; nothing is written.
+    #[inline]
     pub fn carve<'a>(&self, scratch: &'a mut [u8]) -> Result<Space<'a>, Error> {
-        if scratch.len() < self.bytes {
-            return Err(Error::new(Status::Workspace, "workspace", self.bytes, scratch.len()));
-        }
-        if self.bytes > 0 && scratch.as_ptr() as usize % ALIGN != 0 {
-            return Err(Error::new(Status::Workspace, "workspace", "an alignment of 64", "a misaligned address"));
+        let misaligned = self.bytes > 0 && scratch.as_ptr() as usize % ALIGN != 0;
+        if scratch.len() < self.bytes || misaligned {
+            return Err(self.unfit(scratch.len()));
         }
         Ok(Space { base: scratch.as_mut_ptr(), bytes: self.bytes, memory: PhantomData })
+    }
+
+    /// What is wrong with so many bytes of the caller's.
+    #[cold]
+    fn unfit(&self, found: usize) -> Error {
+        match found < self.bytes {
+            true => Error::new(Status::Workspace, "workspace", self.bytes, found),
+            false => Error::new(Status::Workspace, "workspace", "an alignment of 64", "a misaligned address"),
+        }
     }
 }
 
@@ -182,17 +195,17 @@ impl<'a> Pieces<'a> {
     }
 
     /// The bytes of a piece of `len` elements; more than any plan has if there is no such piece.
+    #[inline]
     pub const fn bytes<T>(len: usize) -> usize {
-        match len.saturating_mul(size_of::<T>()).checked_next_multiple_of(ALIGN) {
-            Some(bytes) => bytes,
-            None => usize::MAX,
-        }
+        len.saturating_mul(size_of::<T>()).saturating_add(ALIGN - 1) & !(ALIGN - 1)
     }
 
     /// The next piece.
     #[inline]
     pub fn take<T: Pod>(&mut self, len: usize) -> &'a mut [T] {
-        let (piece, rest) = core::mem::take(&mut self.0).split_at_mut(Self::bytes::<T>(len));
+        // As [`Pieces::bytes`], but for a piece that no plan has: that would be too short for the slice below.
+        let bytes = len.wrapping_mul(size_of::<T>()).wrapping_add(ALIGN - 1) & !(ALIGN - 1);
+        let (piece, rest) = core::mem::take(&mut self.0).split_at_mut(bytes);
         self.0 = rest;
         &mut bytemuck::cast_slice_mut(piece)[..len]
     }

@@ -73,13 +73,14 @@ impl Exponential {
     /// How many elements from `first` on have one turn.
     #[inline(always)]
     pub fn left_in_turn(&self, first: u64) -> u64 {
-        self.threads - first % self.threads
+        // A division takes its time, and most rows have one turn.
+        self.threads - if first < self.threads { first } else { first % self.threads }
     }
 
     /// The turn of an element.
     #[inline(always)]
     pub fn turn(&self, element: u64) -> Turn {
-        // A division takes its time, and most rows have one turn.
+        // As in [`Exponential::left_in_turn`].
         let number = if element < self.threads { 0 } else { element / self.threads };
         let mut keys = [self.key; 10];
         for i in 1..10 {

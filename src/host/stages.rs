@@ -19,7 +19,8 @@ impl Stages {
     /// A tensor with elements of type `T`.
     pub fn of<T>(self, tensor: Option<&impl Describe>) -> Stages {
         let Some(dims) = tensor.map(Describe::dims) else { return self };
-        let [every, needed] = [dims.last().0, dims.staged()].map(Pieces::bytes::<T>);
+        let every = Pieces::bytes::<T>(dims.last().0);
+        let needed = if dims.staged() > 0 { every } else { 0 };
         Stages { every: self.every.saturating_add(every), needed: self.needed.saturating_add(needed) }
     }
 

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::ops::{Batch, Draw, TopKTopPSample};
 use crate::parallel::{self, Column, ParallelFor};
 use crate::scratch::{Pieces, Plan, WorkerSlot};
-use crate::tensor::{Describe, Staged, Tensor};
+use crate::tensor::{Describe, Row, Staged};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
@@ -43,6 +43,7 @@ impl Lists {
 
 impl<P: ParallelFor> Host<P> {
     /// The lists, and room for rows that are not contiguous.
+    #[inline(always)]
     fn plan_sample<T: Element>(&self, call: &TopKTopPSample<'_, Self, T>, lists: Lists) -> Result<(Plan, WorkerSlot<u8>), Error> {
         let q = if let Draw::Exponential(q) = call.draw() { Some(q) } else { None };
         let stages = Stages::default()
@@ -55,34 +56,36 @@ impl<P: ParallelFor> Host<P> {
         let slot = plan.each(self.pool.workers(), stages.beside(lists.bytes()))?;
         Ok((plan, slot))
     }
-}
 
-/// The parameters of the rows.
-struct Parameters<'a, T> {
-    batch: Batch,
-    top_k: &'a Tensor<'a, i32>,
-    top_p: &'a Tensor<'a, T>,
-    min_ps: Option<&'a Tensor<'a, T>>,
-    is_logits: bool,
-}
-
-impl<T: Element> Parameters<'_, T> {
-    fn stages(&self, row: usize) -> rows::Stages {
-        let largest = self.batch.max_k.min(self.batch.vocabulary);
-        let k = usize::try_from(self.top_k.first_of(row)).unwrap_or(0);
+    /// What is kept of a row.
+    #[inline(always)]
+    fn stages<T: Element>(call: &TopKTopPSample<'_, Self, T>, batch: Batch, row: usize) -> rows::Stages {
+        let k = usize::try_from(call.top_k.first_of(row)).unwrap_or(0);
         rows::Stages {
-            k: if k <= largest { k } else { 0 },
-            p: self.top_p.first_of(row).as_(),
-            min_p: self.min_ps.map_or(0.0, |m| m.first_of(row).as_()),
-            is_logits: self.is_logits,
+            k: if k <= batch.max_k.min(batch.vocabulary) { k } else { 0 },
+            p: call.top_p.first_of(row).as_(),
+            min_p: call.min_ps.as_ref().map_or(0.0, |m| m.first_of(row).as_()),
+            is_logits: call.input_is_logits,
+        }
+    }
+
+    /// What a row draws with.
+    #[inline(always)]
+    fn noise<'m, T>(call: &'m TopKTopPSample<'_, Self, T>, batch: Batch, row: usize, memory: &mut Pieces<'m>) -> Noise<'m> {
+        let (count, v) = (batch.rows, batch.vocabulary);
+        match call.draw() {
+            Draw::Argmax => Noise::None,
+            Draw::Exponential(q) => Noise::Given { q: q.row(row).staged(memory), eps: call.eps as f32 },
+            Draw::Seeds(q) => drawn(q.row(row.min(q.dims().shape()[0] - 1)), v, 0),
+            Draw::Generator(pair) => drawn(pair.row(0), count * v, row * v),
         }
     }
 }
 
-/// The noise of a row, if it is drawn: the numbers of a (seed, offset) pair, and the one that belongs to the row's first place.
-fn drawn(pairs: &Tensor<'_, i64>, line: usize, elements: usize, first: usize) -> Noise<'static> {
-    let pair = |i| pairs.get(2 * line + i) as u64;
-    Noise::Drawn { numbers: Exponential::new(pair(0), pair(1), elements as u64), first: first as u64 }
+/// Numbers of a (seed, offset) pair for so many elements, from the `first` of them on.
+fn drawn(pair: Row<'_, i64>, elements: usize, first: usize) -> Noise<'static> {
+    let numbers = Exponential::new(pair.get(0) as u64, pair.get(1) as u64, elements as u64);
+    Noise::Drawn { numbers, first: first as u64 }
 }
 
 impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
@@ -95,15 +98,7 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
         let lists = Lists::of(batch.vocabulary);
         let (plan, memory) = self.plan_sample(call, lists)?;
         let memory = plan.carve(scratch)?.take_each(memory);
-        let (draw, eps, logits) = (call.draw(), call.eps as f32, &call.logits);
-        let parameters = Parameters {
-            batch,
-            top_k: &call.top_k,
-            top_p: &call.top_p,
-            min_ps: call.min_ps.as_ref(),
-            is_logits: call.input_is_logits,
-        };
-        let (count, v) = (batch.rows, batch.vocabulary);
+        let call = &*call;
         let outputs = (
             call.logits_select_idx.as_ref().map(Column),
             call.row_status.as_ref().map(Column),
@@ -111,22 +106,17 @@ impl<T: Element, P: ParallelFor> Run<TopKTopPSample<'_, Self, T>> for Host<P> {
             call.logits_idx.as_ref(),
             call.logits_sort_masked.as_ref(),
         );
-        parallel::rows(&self.pool, count, parallel::grain(v, size_of::<T>()), (outputs, memory), |row, (outputs, memory)| {
+        let grain = parallel::grain(batch.vocabulary, size_of::<T>());
+        parallel::rows(&self.pool, batch.rows, grain, (outputs, memory), |row, (outputs, memory)| {
             let mut memory = Pieces::of(memory);
             let work = lists.take(&mut memory);
             let (chosen, status, select, idx, sorted) = outputs;
             let mut select = select.map(|select| select.staged(&mut memory));
             let mut middle = idx.zip(sorted).map(|(idx, sorted)| (idx.staged(&mut memory), sorted.staged(&mut memory)));
-            let noise = match draw {
-                Draw::Argmax => Noise::None,
-                Draw::Exponential(q) => Noise::Given { q: q.row(row).staged(&mut memory), eps },
-                Draw::Seeds(q) => drawn(q, row.min(q.dims().shape()[0] - 1), v, 0),
-                Draw::Generator(pair) => drawn(pair, 0, count * v, row * v),
-            };
             let choice = self.level.run(&mut Sample::<T> {
-                row: logits.row(row).staged(&mut memory),
-                stages: parameters.stages(row),
-                noise,
+                row: call.logits.row(row).staged(&mut memory),
+                stages: Self::stages(call, batch, row),
+                noise: Self::noise(call, batch, row, &mut memory),
                 nan: status.is_some(),
                 filtered: select.as_mut().map(Staged::as_slice),
                 middle: middle.as_mut().map(|(idx, sorted)| Middle { tokens: idx.as_slice(), probabilities: sorted.as_slice() }),

@@ -61,11 +61,13 @@ pub(crate) fn attribute(
 }
 
 /// What is added to noise, as f32: with an infinity every token would be as good as any.
+#[inline]
 pub(crate) fn eps(eps: f64) -> Result<(), Error> {
     attribute("eps", eps >= 0.0 && (eps as f32).is_finite(), "a finite f32 of at least 0", eps)
 }
 
 /// A vocabulary that the sampling takes, as its documents state.
+#[inline]
 pub(crate) fn vocabulary(name: &'static str, size: usize) -> Result<(), Error> {
     let too_large = || Error::new(Status::Tiling, name, "a vocabulary of at most 2^20", size);
     if size <= 1 << 20 { Ok(()) } else { Err(too_large()) }

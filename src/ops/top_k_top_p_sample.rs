@@ -250,6 +250,7 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         }
     }
 
+    #[inline(always)]
     fn check_noise(&self, rows: usize, vocabulary: usize) -> Result<(), Error> {
         match (self.post_sample, &self.q) {
             (PostSample::QSample, Some(Noise::Exponential(q))) => {
@@ -269,10 +270,14 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
             }
             (PostSample::None, _) | (_, None) => {}
         }
-        self.generator.as_ref().map_or(Ok(()), |generator| check::shape("generator", generator, &[2]))
+        if let Some(generator) = &self.generator {
+            check::shape("generator", generator, &[2])?;
+        }
+        Ok(())
     }
 
     /// An answer is asked for, and what is asked for has a place.
+    #[inline(always)]
     fn check_presence(&self) -> Result<(), Error> {
         let missing = match (&self.logits_idx, &self.logits_sort_masked) {
             (Some(_), None) => "logits_sort_masked",
@@ -284,6 +289,7 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         Err(Error::null(missing))
     }
 
+    #[inline(always)]
     fn check_outputs(&self, rows: usize, vocabulary: usize) -> Result<(), Error> {
         let whole = [rows, vocabulary];
         if let Some(idx) = &self.logits_idx {
@@ -298,7 +304,10 @@ impl<'a, B: Backend, T> TopKTopPSample<'a, B, T> {
         if let Some(select) = self.logits_top_kp_select.as_ref().filter(|_| self.is_need_logits) {
             check::shape("logits_top_kp_select", select, &whole)?;
         }
-        self.row_status.as_ref().map_or(Ok(()), |status| check::column("row_status", status, rows))
+        if let Some(status) = &self.row_status {
+            check::column("row_status", status, rows)?;
+        }
+        Ok(())
     }
 }
 

@@ -50,9 +50,17 @@ impl<'a, T: Copy> Row<'a, T> {
 
 impl<'a, T: Pod> Row<'a, T> {
     /// The row where it lies if it is contiguous, else gathered into a piece of memory.
-    #[inline]
+    #[inline(always)]
     pub fn staged(&self, memory: &mut Pieces<'a>) -> &'a [T] {
-        self.as_slice().unwrap_or_else(|| self.gather(memory.take(self.len)))
+        match self.as_slice() {
+            Some(row) => row,
+            None => self.gathered(memory),
+        }
+    }
+
+    #[cold]
+    fn gathered(&self, memory: &mut Pieces<'a>) -> &'a [T] {
+        self.gather(memory.take(self.len))
     }
 }
 
