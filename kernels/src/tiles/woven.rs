@@ -183,10 +183,8 @@ impl Woven<'_> {
 #[inline(always)]
 fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, DEPTH>, sums: &mut [Waiting]) {
     let fours = lines.as_chunks::<4>().0;
-    let mut w = [s.weave_four(fours[0]); QUADS];
-    for q in 1..QUADS {
-        w[q] = s.weave_four(fours[q]);
-    }
+    // Not a loop: the compiler might leave it one, with the weights in memory.
+    let w: [_; QUADS] = [s.weave_four(fours[0]), s.weave_four(fours[1]), s.weave_four(fours[2]), s.weave_four(fours[3])];
     let Some((of_weights, sums)) = sums.split_last_mut() else { return };
     for (x, sums) in x.iter().zip(sums) {
         let x = &x[block];

@@ -72,8 +72,8 @@ impl Dot for Avx512Vnni {
             _mm512_permutex2var_epi32(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd),
         ])
     }
-    /// Every fourth column, from the first, the second and so on: bytes and then words of two rows are woven where they lie, by
-    /// shifts and choices, which units do that shuffle nothing.
+    /// Four neighbours of each 16 columns: the first four, the second and so on. Within blocks of 128 bits, where they are two units'
+    /// work or more, bytes and then words are interleaved by eight shuffles.
     #[inline(always)]
     fn weave_four(self, rows: [[&[i8; 32]; 2]; 4]) -> [__m512i; 4] {
         hw!({
@@ -82,29 +82,21 @@ impl Dot for Avx512Vnni {
                 let left = _mm512_castsi256_si512(_mm256_loadu_si256(rows[i][0].as_ptr().cast()));
                 lines[i] = _mm512_inserti64x4::<1>(left, _mm256_loadu_si256(rows[i][1].as_ptr().cast()));
             }
-            let (low, [a, b, c, d]) = (_mm512_set1_epi16(0xFF), lines);
-            let even = [
-                _mm512_ternarylogic_epi32::<0xCA>(low, a, _mm512_slli_epi16::<8>(b)),
-                _mm512_ternarylogic_epi32::<0xCA>(low, c, _mm512_slli_epi16::<8>(d)),
-            ];
-            let odd = [
-                _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi16::<8>(a), b),
-                _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi16::<8>(c), d),
-            ];
-            let low = _mm512_set1_epi32(0xFFFF);
-            let first = |[a, b]: [__m512i; 2]| _mm512_ternarylogic_epi32::<0xCA>(low, a, _mm512_slli_epi32::<16>(b));
-            let second = |[a, b]: [__m512i; 2]| _mm512_ternarylogic_epi32::<0xCA>(low, _mm512_srli_epi32::<16>(a), b);
-            [first(even), first(odd), second(even), second(odd)]
+            let [a, b, c, d] = lines;
+            let (low, low2) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
+            let (high, high2) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
+            [
+                _mm512_unpacklo_epi16(low, low2),
+                _mm512_unpackhi_epi16(low, low2),
+                _mm512_unpacklo_epi16(high, high2),
+                _mm512_unpackhi_epi16(high, high2),
+            ]
         })
     }
     #[inline(always)]
     fn in_order_four(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
         hw!({
-            // Four neighbours to a block of 128 bits; of 16 columns one block each.
-            let (low, low2) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
-            let (high, high2) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
-            let (a, b) = (_mm512_unpacklo_epi64(low, low2), _mm512_unpackhi_epi64(low, low2));
-            let (c, d) = (_mm512_unpacklo_epi64(high, high2), _mm512_unpackhi_epi64(high, high2));
+            // Of 16 columns each has a block of 128 bits.
             let (ab, ab2) = (_mm512_shuffle_i64x2::<0b01_00_01_00>(a, b), _mm512_shuffle_i64x2::<0b11_10_11_10>(a, b));
             let (cd, cd2) = (_mm512_shuffle_i64x2::<0b01_00_01_00>(c, d), _mm512_shuffle_i64x2::<0b11_10_11_10>(c, d));
             [
