@@ -143,8 +143,8 @@ impl Woven<'_> {
                         ask_behind::<S, 4, false>(s, &lines, STRIPE_AHEAD);
                     }
                     let w = s.weave_four(lines);
-                    s.dots(at(x, q), w, &mut acc);
                     add_weights(s, w, &mut of_weights);
+                    s.dots(at(x, q), w, &mut acc);
                 },
             );
             for (acc, sums) in acc.into_iter().chain([of_weights]).zip(sums) {
