@@ -316,6 +316,8 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (20, 17, 9_000, 9_001, 2, 563),
         (32, 50, 3_000, 3_000, 0, 188),
         (18, 70, 1_100, 1_101, 2, 69),
+        (96, 35, 1_900, 1_900, 0, 119),
+        (97, 20, 70, 70, 0, 5),
     ] {
         let x: Vec<i8> = (0..m * k).map(|_| random.int8()).collect();
         let w: Vec<i8> = (0..(k - 1) * pitch + n).map(|_| random.int8()).collect();

@@ -1,4 +1,4 @@
-//! Up to 32 rows times int8 weights that lie row by row, on tokens that [weave](Dot::weave_four) four rows of weights into quads
+//! Up to 96 rows times int8 weights that lie row by row, on tokens that [weave](Dot::weave_four) four rows of weights into quads
 //! beside their products.
 //!
 //! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
@@ -17,7 +17,7 @@ use core::ops::Range;
 const DEPTH: usize = 4 * QUADS;
 
 /// The most rows.
-const MOST: usize = 32;
+const MOST: usize = 96;
 
 /// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once.
 pub(super) fn woven_rows(stripes: bool) -> usize {
