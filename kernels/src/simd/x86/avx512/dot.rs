@@ -72,8 +72,8 @@ impl Dot for Avx512Vnni {
             _mm512_permutex2var_epi32(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd),
         ])
     }
-    /// Four neighbours of each 16 columns: the first four, the second and so on. Within blocks of 128 bits, where they are two units'
-    /// work or more, bytes and then words are interleaved by eight shuffles.
+    /// Four neighbours of each 16 columns: the first four, then the second and so on. Bytes and then words are interleaved within
+    /// blocks of 128 bits, by eight shuffles, of which processors do more at a time than of others.
     #[inline(always)]
     fn weave_four(self, rows: [[&[i8; 32]; 2]; 4]) -> [__m512i; 4] {
         hw!({
