@@ -308,12 +308,13 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (2, 64, 127, 127, 2, 5),
         (1, 20, 96, 96, 2, 3),
         (4, 21, 13_100, 13_100, 0, 819),
-        // The same with more of them, where these are woven.
+        // The same with more of them, up to the most where these are woven, and one more.
         (5, 16, 64, 64, 0, 4),
         (8, 18, 100, 32, 0, 7),
         (12, 64, 127, 127, 2, 5),
         (13, 35, 96, 96, 2, 3),
         (20, 17, 9_000, 9_001, 2, 563),
+        (21, 33, 300, 301, 2, 19),
         (32, 50, 3_000, 3_000, 0, 188),
         (18, 70, 1_100, 1_101, 2, 69),
         (96, 35, 1_900, 1_900, 0, 119),

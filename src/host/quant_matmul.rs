@@ -26,6 +26,9 @@ const TASKS: usize = 4;
 /// Tasks for each of several workers, at most, where weights are packed.
 const MOST_TASKS: usize = 16;
 
+/// Rows that compute so little that tasks are as few as can be.
+const FEW: usize = 32;
+
 /// Columns of a task, at least, where weights are packed on the way.
 const LEAST: usize = 512;
 
@@ -63,7 +66,7 @@ impl<P: ParallelFor> Host<P> {
             let most = weight.task_columns(self.level, rows, d);
             return match workers {
                 // The longer the rows of weights that a few rows read, the better: as few tasks as can be, of one length.
-                _ if rows <= weight.few_rows(self.level) => {
+                _ if rows <= weight.few_rows(self.level).min(FEW) => {
                     d.n.div_ceil(d.n.div_ceil(most).next_multiple_of(workers)).next_multiple_of(64)
                 }
                 1 => most,

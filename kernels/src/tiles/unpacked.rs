@@ -1,6 +1,6 @@
 //! Products of int8 weights that lie row by row, and are packed on the way.
 //!
-//! [A few rows](super::straight) meet weights that are packed in registers, [a few more](super::woven) where they are woven
+//! [A few rows](super::straight) meet weights that are packed in registers, [more of them](super::woven) where they are woven
 //! there, and a unit for tiles takes them [slab by slab](super::slabs). Else a slice of a strip of panels is packed for all rows,
 //! and the tiles that read it ask meanwhile, line by line, for what is packed next: four lines of each row, so that one look-up
 //! of its page serves them all, and of four rows abreast, so that their pages are looked up together. Sums wait between two

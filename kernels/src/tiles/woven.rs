@@ -1,5 +1,5 @@
-//! Up to 96 rows times int8 weights that lie row by row, on tokens that [weave](Dot::weave_four) four rows of weights into quads
-//! beside their products.
+//! Up to 20 rows times int8 weights that lie row by row, up to 96 if they lie in stripes, on tokens that [weave](Dot::weave_four) four
+//! rows of weights into quads beside their products.
 //!
 //! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
 //! are read 16 side by side, as streams; of stripes two, for all of K.
@@ -16,12 +16,17 @@ use core::ops::Range;
 /// Rows of a block.
 const DEPTH: usize = 4 * QUADS;
 
-/// The most rows.
+/// The most rows. With them a group's sums and what passes over them are 32 KiB.
 const MOST: usize = 96;
 
-/// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once.
+/// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
+/// first cache is small, fewer by stripes.
 pub(super) fn woven_rows(stripes: bool) -> usize {
-    if stripes { MOST } else { 20 }
+    match stripes {
+        true if suits_tall() => MOST,
+        true => MOST / 3,
+        false => 20,
+    }
 }
 
 /// Bytes of a stripe from those of a step to those that it asks for, on processors that [`suits_tall`]: others see enough ahead.
