@@ -144,11 +144,11 @@ impl<'a, T> Tensor<'a, T> {
     /// of which these are the bytes, may lie in gaps of it.
     #[inline]
     pub(crate) fn memory_beside(&self, outputs: &[Range<usize>]) -> Option<&'a [T]> {
-        let ((len, stride), own) = (self.dims.last(), self.bytes());
+        let own = self.bytes();
         let apart = outputs.iter().all(|output| output.end <= own.start || own.end <= output.start);
         // SAFETY: the extent can be read, and nobody writes there: validation refuses an output that meets an element, and here none
         // meets a gap. It refuses a null pointer with elements too.
-        ((stride == 1 || len <= 1) && (apart || self.dims.is_contiguous()))
+        (self.dims.has_contiguous_rows() && (apart || self.dims.is_contiguous()))
             .then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent()) })
     }
 }

@@ -20,7 +20,7 @@ impl Stages {
     pub fn of<T>(self, tensor: Option<&impl Describe>) -> Stages {
         let Some(dims) = tensor.map(Describe::dims) else { return self };
         let every = Pieces::bytes::<T>(dims.last().0);
-        let needed = if dims.staged() > 0 { every } else { 0 };
+        let needed = if dims.has_contiguous_rows() { 0 } else { every };
         Stages { every: self.every.saturating_add(every), needed: self.needed.saturating_add(needed) }
     }
 

@@ -174,11 +174,11 @@ impl Dims {
         }
     }
 
-    /// How many elements a row takes that has to be brought together: none where rows are contiguous.
+    /// Whether each row is contiguous: others have to be brought together.
     #[inline]
-    pub(crate) fn staged(&self) -> usize {
+    pub(crate) fn has_contiguous_rows(&self) -> bool {
         let (len, stride) = self.last();
-        if stride == 1 || len <= 1 { 0 } else { len }
+        stride == 1 || len <= 1
     }
 
     /// Size and stride of the last dimension; a scalar is a row of one.

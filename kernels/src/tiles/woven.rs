@@ -24,7 +24,7 @@ const MOST: usize = 96;
 pub(super) fn woven_rows(stripes: bool) -> usize {
     match stripes {
         true if suits_tall() => MOST,
-        true => MOST / 3,
+        true => 32,
         false => 20,
     }
 }
@@ -148,7 +148,9 @@ impl Woven<'_> {
                         ask_behind::<S, 4, false>(s, &lines, STRIPE_AHEAD);
                     }
                     let w = s.weave_four(lines);
-                    add_weights(s, w, &mut of_weights);
+                    if S::OFFSET {
+                        add_weights(s, w, &mut of_weights);
+                    }
                     s.dots(at(x, q), w, &mut acc);
                 },
             );
@@ -211,13 +213,11 @@ fn add<S: Dot>(s: S, x: &[&[[S::Quad; QUADS]]], block: usize, lines: Lines<'_, D
     }
 }
 
-/// Adds a quad of weights to their sums, which are needed where activations have an offset.
+/// Adds a quad of weights to their sums.
 #[inline(always)]
 fn add_weights<S: Dot>(s: S, w: [S::W; WIDTH], acc: &mut [S::I32; WIDTH]) {
-    if S::OFFSET {
-        for v in 0..WIDTH {
-            acc[v] = s.dot(acc[v], ones(s), w[v]);
-        }
+    for v in 0..WIDTH {
+        acc[v] = s.dot(acc[v], ones(s), w[v]);
     }
 }
 
