@@ -204,8 +204,9 @@ fn weights_from_memory_give_the_exact_sums() {
 #[test]
 fn rows_in_bands_give_the_exact_sums() {
     let mut random = Random(47);
-    // Bands of all sizes, two blocks of bands, two slices of K, panels alone and in pairs.
-    for (m, k, n) in [(17, 63, 1), (19, 65, 40), (24, 200, 700), (33, 64, 33), (70, 130, 100), (300, 67, 50), (18, 16_450, 20)] {
+    // Bands of all sizes, two blocks of bands, some slices of K, of one pair of panels and of more, panels alone and in pairs.
+    let shapes = [(13, 63, 1), (17, 63, 16), (19, 65, 40), (24, 200, 700), (33, 64, 33), (70, 130, 100), (300, 67, 50)];
+    for (m, k, n) in shapes.into_iter().chain([(18, 16_450, 20), (15, 4_200, 120), (300, 5_000, 40)]) {
         let case = Case::new(&mut random, m, k, n);
         for level in levels().into_iter().filter(takes_bands) {
             let words = packed_bands(level, Activations { data: &case.x, stride: k + 3, rows: m }, k);

@@ -6,8 +6,8 @@ use crate::parallel::{self, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
 use crate::tensor::Tensor;
 use core::ops::Range;
-use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::tiles::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
+use tilekern_kernels::dispatch::{Isa, Level};
+use tilekern_kernels::tiles::{Activations, Bands, Lie, PackBand, PackRows, PackedRows, row_words, suit_bands};
 
 /// Bytes of a chunk's activations, about: half of a second cache.
 const CHUNK: usize = 1 << 20;
@@ -21,10 +21,15 @@ pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
     equal_parts(m, (bytes / k.next_multiple_of(64)).clamp(64, 256))
 }
 
-/// The same of packed weights on VNNI: fewer, in whole groups of eight, so that the second cache has room for weights; half of it where
-/// they stay there while bands pass.
-pub(super) fn vnni_chunk_rows(m: usize, k: usize, banded: bool) -> usize {
-    let most = (CHUNK / if banded { 2 } else { 1 } / k.next_multiple_of(64)).clamp(64, 128);
+/// The same of packed weights on VNNI: fewer, in whole groups of eight, so that the second cache has room for weights. Where these stay
+/// there while bands pass, of a cache of 2 MiB, as processors with AMX have, rows fill a quarter, of one of 1 MiB a little more.
+pub(super) fn vnni_chunk_rows(m: usize, k: usize) -> usize {
+    let bytes = match suit_bands(Isa::Avx512Vnni, m, Lie::Panels) {
+        false => CHUNK,
+        true if Isa::Avx512Amx.is_available() => CHUNK / 2,
+        true => CHUNK / 16 * 5,
+    };
+    let most = (bytes / k.next_multiple_of(64)).clamp(64, 128);
     equal_parts(m, most).next_multiple_of(Bands::MOST).min(chunk_rows(m, k, FORMAT_PACKED))
 }
 

@@ -218,7 +218,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     /// Packs the rows of the chunk, which begins with row `first`: segments that suit it in bands, the others, as far as they are
     /// neighbours, together.
     fn pack(&self, to: &mut PackedChunk<'_>, x: &Tensor<'_, i8>, first: usize) {
-        let in_bands = |[_, start, end]: &Segment| suit_bands(self.host.level.isa(), end - start);
+        let in_bands = |[_, start, end]: &Segment| suit_bands(self.host.level.isa(), end - start, self.weight.lie());
         for some in self.segments.chunk_by(|a, b| !in_bands(a) && !in_bands(b)) {
             if let [head @ [_, start, _], .., [_, _, end]] | [head @ [_, start, end]] = some {
                 to.pack(self.host.level, &self.host.pool, (x, first + start..first + end), *start, in_bands(head));
@@ -231,7 +231,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
         let (level, d) = (self.host.level, self.d.weight());
         let columns = |rows| self.host.task_columns(rows, d, &self.weight);
         parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
-            let x = x.range(block.rows.clone()).in_bands(suit_bands(level.isa(), block.rows.len()));
+            let x = x.range(block.rows.clone()).in_bands(suit_bands(level.isa(), block.rows.len(), self.weight.lie()));
             let (part, row) = ((expert, block.columns.clone(), d), block.rows.start);
             self.weight.multiply(level, x, part, (words, stage), |sums, panel| {
                 store_integers(sums, Target { block: &mut block, offset: Offset { row, panel } }, None);

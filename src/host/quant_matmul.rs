@@ -15,7 +15,7 @@ use tilekern_kernels::dispatch::{Isa, Kernel};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};
-use tilekern_kernels::tiles::{Finished, PackedRows, suit_bands};
+use tilekern_kernels::tiles::{Finished, Lie, PackedRows, few_rows, suit_bands};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
@@ -66,14 +66,15 @@ impl<P: ParallelFor> Host<P> {
             let most = weight.task_columns(self.level, rows, d);
             return match workers {
                 // The longer the rows of weights that a few rows read, the better: as few tasks as can be, of one length.
-                _ if rows <= weight.few_rows(self.level).min(FEW) => {
+                _ if rows <= few_rows(self.level.isa(), weight.lie()).min(FEW) => {
                     d.n.div_ceil(d.n.div_ceil(most).next_multiple_of(workers)).next_multiple_of(64)
                 }
                 1 => most,
                 _ => most.min((d.n / TASKS / workers).next_multiple_of(LEAST).max(LEAST)),
             };
         };
-        let least = match self.level.isa() == Isa::Avx512Amx || suit_bands(self.level.isa(), rows) {
+        let isa = self.level.isa();
+        let least = match Isa::Avx512Amx.is_available() && (isa == Isa::Avx512Amx || suit_bands(isa, rows, Lie::Panels)) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
             true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),
             // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with; of one task alone a pool
@@ -135,12 +136,12 @@ impl<P: ParallelFor> Host<P> {
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, goes_past(d, &call.out));
         let rows = match weight {
-            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k, suit_bands(level.isa(), d.m)),
+            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k),
             _ => chunk_rows(d.m, d.k, call.weight_format),
         };
         for first in (0..d.m).step_by(rows) {
             let end = d.m.min(first + rows);
-            let banded = suit_bands(level.isa(), end - first);
+            let banded = suit_bands(level.isa(), end - first, weight.lie());
             chunk.pack(level, &self.pool, (&call.x, first..end), 0, banded);
             let x = chunk.rows(end - first).in_bands(banded);
             let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own, past };

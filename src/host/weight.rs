@@ -8,7 +8,7 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, few_rows, strip_columns,
+    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -90,25 +90,22 @@ impl<'a> Weight<'a> {
         }
     }
 
+    /// How it lies for a product.
+    pub fn lie(&self) -> Lie {
+        match self {
+            Weight::Rows { .. } => Lie::Rows,
+            Weight::Stripes(_) => Lie::Stripes,
+            _ => Lie::Panels,
+        }
+    }
+
     /// The columns that a product of so many rows takes at a time, if it packs the weights itself.
     fn packed_on_the_way(&self, level: Level, rows: usize) -> Option<usize> {
-        match self {
-            Weight::Rows { .. } => strip_columns(level.isa(), rows, false),
-            Weight::Stripes(_) => strip_columns(level.isa(), rows, true),
-            _ => None,
-        }
+        strip_columns(level.isa(), rows, self.lie())
     }
 
     fn in_stripes(&self) -> bool {
         matches!(self, Weight::Stripes(_) | Weight::NibbleStripes(_))
-    }
-
-    /// The most rows that meet it as it lies; 0 if all meet it packed.
-    pub fn few_rows(&self, level: Level) -> usize {
-        match self {
-            Weight::Rows { .. } | Weight::Stripes(_) => few_rows(level.isa(), self.in_stripes()),
-            _ => 0,
-        }
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.

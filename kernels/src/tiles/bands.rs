@@ -1,43 +1,83 @@
-//! Bands of rows times packed int8 weights: a pair of panels stays in the second cache while all bands pass, for all of K.
+//! Bands of rows times packed int8 weights: a pair of panels stays in the second cache while all bands pass, for as much of K as it has
+//! room for.
 //!
 //! The quads of a band lie side by side, so a tile of up to 8 rows by 2 panels follows three pointers, and the compiler keeps its 16
 //! accumulators in registers. Each step loads 2 lines of weights against 16 dots: no more than a second cache delivers meanwhile,
-//! so no sums wait between slices of K. Lines of the next pair are asked for all along, one or two of each panel every four steps: in
+//! so sums wait seldom. Lines of the next pair are asked for all along, one or two of each panel every four steps: in
 //! bunches they would keep the loads of the tile waiting.
 
+use super::cut::few_rows;
 use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use super::rows::{Bands, PackedRows};
-use super::side_by_side::{chunks, slices};
+use super::side_by_side::chunks;
 use super::unit::each_group;
 use super::waiting::{Waiting, widths};
-use crate::dispatch::Isa;
+use super::weight_rows::Lie;
+use crate::dispatch::{Isa, has_small_first_cache};
+use crate::pack::panel_vectors;
 use crate::simd::Dot;
 use core::ops::Range;
 
 /// Steps between two requests, which a tile writes out.
 pub(super) const UNIT: usize = 4;
 
-/// Quads of K whose weights stay in the second cache, with those that come next.
-const SLICE: usize = 16384 / 4;
+/// Quads of K whose weights stay in a second cache of 2 MiB, as processors with AMX have, and of 1 MiB, with those that come next.
+pub(super) const SLICE: usize = 16384 / 4;
+const SHORT_SLICE: usize = 4096 / 4;
 
 /// The instruction set whose products take bands.
 pub(super) const BANDED: Isa = Isa::Avx512Vnni;
 
-/// Whether packed rows should lie in bands: where the second cache holds two pairs of panels for any usual K. Measured on processors
-/// that have AMX.
-pub fn suit_bands(isa: Isa, rows: usize) -> bool {
-    isa == BANDED && rows >= Bands::FROM && Isa::Avx512Amx.is_available()
+/// With AMX, so many rows: the weights of two bands are asked for faster than they come there.
+const FROM_WITH_AMX: usize = 17;
+
+/// Whether packed rows should lie in bands, for weights that lie so: where caches are large enough for a pair of panels. On processors
+/// without AMX whole rows of weights never ask for it, and stripes only where more rows meet them than are woven.
+///
+/// ```
+/// use tilekern_kernels::dispatch::Isa;
+/// use tilekern_kernels::tiles::{Lie, suit_bands};
+///
+/// assert!(!suit_bands(Isa::Avx2, 64, Lie::Panels) && !suit_bands(Isa::Avx512Vnni, 12, Lie::Panels));
+/// ```
+pub fn suit_bands(isa: Isa, rows: usize, lie: Lie) -> bool {
+    let from = match lie {
+        _ if isa != BANDED || has_small_first_cache() => return false,
+        _ if Isa::Avx512Amx.is_available() => FROM_WITH_AMX,
+        Lie::Panels => Bands::FROM,
+        Lie::Stripes => few_rows(isa, lie) + 1,
+        Lie::Rows => return false,
+    };
+    rows >= from
+}
+
+/// The slices of K that pass one after the other: how many, and where the quads of each begin.
+pub(super) fn slices(k: usize) -> (usize, impl Fn(usize) -> usize) {
+    let units = panel_vectors(k) / UNIT;
+    let count = (units * UNIT).div_ceil(if Isa::Avx512Amx.is_available() { SLICE } else { SHORT_SLICE });
+    (count, move |slice| units * slice / count * UNIT)
 }
 
 impl Matmul<'_> {
-    /// Rows that lie in bands: groups of panels, in a group pairs of them by all bands.
+    /// Rows that lie in bands: groups of panels, in a group slices of K, and of a slice pairs of panels by all bands.
     #[inline(always)]
     pub(super) fn in_bands<S: Dot>(mut self, s: S, bands: Bands) {
+        let (count, cut) = slices(self.weights.k());
         for (panels, some) in each_group(self.panels.clone(), bands.count(), Bands::MOST) {
-            for pair in widths::<2>(panels.clone()) {
-                match pair.len() {
-                    1 => self.band_panels::<S, 1>(s, pair.start, &panels, bands, some.clone()),
-                    _ => self.band_panels::<S, 2>(s, pair.start, &panels, bands, some.clone()),
+            for slice in 0..count {
+                let steps = cut(slice)..cut(slice + 1);
+                for pair in widths::<2>(panels.clone()) {
+                    // What the bands take next.
+                    let coming = match (pair.end < panels.end, slice + 1 < count) {
+                        (true, _) => (pair.end, steps.clone()),
+                        (_, true) => (panels.start, steps.end..cut(slice + 2)),
+                        _ => (panels.end, 0..cut(1)),
+                    };
+                    let pass = BandPass { x: self.x, bands, some: some.clone(), steps: steps.clone() };
+                    match pair.len() {
+                        1 => self.band_panels::<S, 1>(s, pair.start, &panels, pass, coming),
+                        _ => self.band_panels::<S, 2>(s, pair.start, &panels, pass, coming),
+                    }
                 }
             }
             let rows = bands.range(some);
@@ -46,45 +86,36 @@ impl Matmul<'_> {
         }
     }
 
-    /// Some bands over NV panels of a group, the weights behind them asked for by all bands in equal shares.
+    /// Some bands over a slice of NV panels of a group, the slice of the panels behind it asked for by all bands in equal shares.
     #[inline(always)]
     fn band_panels<S: Dot, const NV: usize>(
         &mut self,
         s: S,
         panel: usize,
         group: &Range<usize>,
-        bands: Bands,
-        some: Range<usize>,
+        pass: BandPass<'_>,
+        (after, lines): (usize, Range<usize>),
     ) {
         s.apart(
             #[inline(always)]
             move || {
-                let (x, weights) = (self.x, self.weights);
+                let weights = self.weights;
                 let sums: &mut [[i32; 16]] = bytemuck::cast_slice_mut(&mut self.words[..MATMUL_WORDS]);
                 let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);
-                let (zero, mut start) = ([s.splat_i32(0); NV], [s.splat_i32(0); NV]);
+                let mut start = [s.splat_i32(0); NV];
                 for v in 0..NV {
-                    w[v] = weights.panel(panel + v);
+                    w[v] = &weights.panel(panel + v)[pass.steps.clone()];
                     // Behind the last panels they are asked for again, which costs nothing.
-                    next[v] = if panel + 2 * NV <= weights.len() { weights.panel(panel + NV + v) } else { w[v] };
-                    start[v] = s.start(s.load_i32(&weights.sums(panel + v)));
-                }
-                let (units, count) = (w[0].len() / UNIT, w[0].len().div_ceil(SLICE));
-                let cut = |slice: usize| units * slice / count * UNIT;
-                for slice in 0..count {
-                    let steps = cut(slice)..cut(slice + 1);
-                    let coming = match slice + 1 < count {
-                        true => slices(w, steps.end..cut(slice + 2)),
-                        false => slices(next, 0..cut(1)),
-                    };
-                    let part = slices(w, steps.clone());
-                    let pass = BandPass { x, bands, some: some.clone(), steps };
-                    let start = if slice == 0 { start } else { zero };
-                    let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
-                    match bands.count() {
-                        ..4 => pass.run(s, part, start, sums, pass.even::<S, NV, 2>(s, coming)),
-                        _ => pass.run(s, part, start, sums, pass.even::<S, NV, 1>(s, coming)),
+                    let after = if after + NV <= weights.len() { after + v } else { panel + v };
+                    next[v] = &weights.panel(after)[lines.clone()];
+                    if pass.steps.start == 0 {
+                        start[v] = s.start(s.load_i32(&weights.sums(panel + v)));
                     }
+                }
+                let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
+                match pass.bands.count() {
+                    ..4 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
+                    _ => pass.run(s, w, start, sums, pass.even::<S, NV, 1>(s, next)),
                 }
             },
         )

@@ -6,7 +6,7 @@ use super::rows::{Bands, PackedRows};
 use super::slabs::{SLAB_ROWS, slab_strip};
 use super::straight::{STRAIGHT_ROWS, straight_strip};
 use super::waiting::{Pass, Waiting, widths};
-use super::weight_rows::{CELL, Coming, PITCH};
+use super::weight_rows::{CELL, Coming, Lie, PITCH};
 use super::woven::{woven_rows, woven_strip};
 use crate::dispatch::{Isa, has_small_first_cache};
 use crate::simd::Dot;
@@ -37,44 +37,47 @@ fn banded_strip(rows: usize) -> usize {
     (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
 }
 
-/// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of stripes or of whole rows: what a task should have.
-/// `None` where whole panels should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and on AVX2
-/// for stripes that meet many.
+/// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of weights that lie so: what a task should have.
+/// `None` where whole panels are or should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and
+/// on AVX2 for stripes that meet many.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
-/// use tilekern_kernels::tiles::strip_columns;
+/// use tilekern_kernels::tiles::{Lie, strip_columns};
 ///
-/// assert_eq!(strip_columns(Isa::Avx2, 64, false), Some(512));
-/// assert_eq!(strip_columns(Isa::Avx512Amx, 64, true), None);
-/// assert!(strip_columns(Isa::Avx512Amx, 1, true).is_some_and(|columns| columns > 512));
+/// assert_eq!(strip_columns(Isa::Avx2, 64, Lie::Rows), Some(512));
+/// assert_eq!(strip_columns(Isa::Avx512Amx, 64, Lie::Stripes), None);
+/// assert!(strip_columns(Isa::Avx512Amx, 1, Lie::Stripes).is_some_and(|columns| columns > 512));
 /// ```
-pub fn strip_columns(isa: Isa, rows: usize, stripes: bool) -> Option<usize> {
+pub fn strip_columns(isa: Isa, rows: usize, lie: Lie) -> Option<usize> {
+    let stripes = lie == Lie::Stripes;
     let panels = match isa {
-        Isa::Avx512Vnni | Isa::Avx512Amx if rows <= few_rows(isa, stripes) => woven_strip(rows),
-        _ if rows <= few_rows(isa, stripes) => straight_strip(rows),
+        _ if lie == Lie::Panels => return None,
+        Isa::Avx512Vnni | Isa::Avx512Amx if rows <= few_rows(isa, lie) => woven_strip(rows),
+        _ if rows <= few_rows(isa, lie) => straight_strip(rows),
         Isa::Avx512Amx if stripes || rows > SLAB_ROWS => return None,
         Isa::Avx2 if stripes && rows > WHOLE_ROWS && has_small_first_cache() => return None,
         Isa::Avx512Amx => slab_strip(rows),
-        isa if suit_bands(isa, rows) => banded_strip(rows),
+        isa if suit_bands(isa, rows, lie) => banded_strip(rows),
         _ => STRIP,
     };
     Some(16 * panels)
 }
 
-/// The most rows that meet weights packed in registers, of stripes or of whole rows; for more of them weights are packed once.
-/// Four on processors with AMX, which have bands and tiles for more.
+/// The most rows that meet weights packed in registers; for more of them weights are packed once, and panels are already. Four on
+/// processors with AMX, which have bands and tiles for more.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
-/// use tilekern_kernels::tiles::few_rows;
+/// use tilekern_kernels::tiles::{Lie, few_rows};
 ///
-/// assert_eq!(few_rows(Isa::Avx2, true), 4);
-/// assert!(few_rows(Isa::Avx512Vnni, true) >= few_rows(Isa::Avx512Vnni, false));
+/// assert_eq!(few_rows(Isa::Avx2, Lie::Stripes), 4);
+/// assert!(few_rows(Isa::Avx512Vnni, Lie::Stripes) >= few_rows(Isa::Avx512Vnni, Lie::Rows));
 /// ```
-pub fn few_rows(isa: Isa, stripes: bool) -> usize {
-    match isa {
-        Isa::Avx512Vnni if !Isa::Avx512Amx.is_available() => woven_rows(stripes),
+pub fn few_rows(isa: Isa, lie: Lie) -> usize {
+    match (isa, lie) {
+        (_, Lie::Panels) => 0,
+        (Isa::Avx512Vnni, _) if !Isa::Avx512Amx.is_available() => woven_rows(lie),
         _ => STRAIGHT_ROWS,
     }
 }

@@ -2,7 +2,7 @@
 //! each of some parts of the rows. Panels follow one another without a pause.
 
 use super::gemv::gemv;
-use super::matmul::{Finished, Sink, Sweep, suits_tall};
+use super::matmul::{Finished, Sink, Sweep, has_large_first_cache};
 use super::side_by_side::slices;
 use super::waiting::widths;
 use crate::dispatch::has_small_first_cache;
@@ -28,7 +28,7 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
 /// serve more rows better.
 fn in_parts<S: Dot>(nv: usize) -> usize {
     match in_small_parts::<S>() {
-        true if suits_tall() => 16,
+        true if has_large_first_cache() => 16,
         true => 128,
         false => at_once::<S>(nv),
     }

@@ -1,7 +1,7 @@
 //! Packed rows of int8 activations times packed int8 weights: the loops around the tile.
 //!
 //! A few rows take each panel as it lies ([one by one](PanelByPanel) if it comes from memory), and [bands](super::bands) pairs of panels
-//! for all of K. For other rows, NV panels at a time, at most KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights,
+//! for much of K. For other rows, NV panels at a time, at most KC of k at a time, a block of rows passes over KC * 16 NV bytes of weights,
 //! which stay in the first cache (widened there once, where the token's dot wants that). Between two steps of KC the accumulators wait in
 //! `words`; a product with K <= KC waits once. While a block computes, each of its tiles [asks](Requests) for a share of the weights that
 //! come next. A block's finished accumulators go from `words` to the [`Sink`]: so the product is compiled once, whatever is done with its
@@ -126,17 +126,10 @@ impl Kernel for Matmul<'_> {
             _ => {}
         }
         if const { matches!(S::ISA, Isa::Avx512Vnni) } {
-            // Few rows: reading counts, and the tile that leaves fewer of them idle. More: tall tiles, whose slices are as long as the
-            // first cache allows, unless groups of 8 leave more rows idle than groups of 4 do, by over one in 40; up to 32 rows also
-            // unless the weights come from memory, of which four panels at a time ask at a more even pace.
-            let suits = suits_tall();
-            let tall = suits && 40 * rows.next_multiple_of(8) <= 41 * rows.next_multiple_of(4);
-            let memory = suits && self.weights.come_from_memory();
+            // Few rows: reading counts, and the tile that leaves fewer of them idle.
             match rows {
-                ..=PanelByPanel::MOST if memory => PanelByPanel(self).run(s),
-                13.. if tall && (rows > 32 || !memory) => Tiled::<8, 2, 1024>(self).run(s),
-                33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
-                33.. => Tiled::<4, 4, 512>(self).run(s),
+                ..=PanelByPanel::MOST if has_large_first_cache() && self.weights.come_from_memory() => PanelByPanel(self).run(s),
+                33.. => Tiled::<4, 4, 384>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
             }
@@ -151,9 +144,8 @@ impl Kernel for Matmul<'_> {
     }
 }
 
-/// Whether VNNI has tall tiles, and AVX-512 asks for rows of unpacked weights: where the first cache is not small. Processors with
-/// AMX, which read slower beside that, have [bands](super::bands).
-pub(super) fn suits_tall() -> bool {
+/// Whether the first cache is not small. Processors with AMX do not count, which read slower beside that.
+pub(super) fn has_large_first_cache() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
@@ -169,8 +161,7 @@ impl<const MR: usize, const NV: usize, const KC: usize> Kernel for Tiled<'_, MR,
         const { assert!(MR >= 1 && MR <= 8 && NV >= 1 && KC >= 64 && KC % 64 == 0 && NV * (KC / 4) <= STAGED) };
         let Matmul { x, weights, panels, words, sink } = self.0;
         let mut sweep = Sweep::new(x, weights, words);
-        // So few rows have no tall tiles.
-        if const { MR < 8 } && (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
+        if (1..=most_rows::<S>(NV, weights.k())).contains(&x.rows()) {
             // As many panels at once as there is room for the sums of, if they are more a multiple of all widths.
             let room = PARKED / x.rows().max(6);
             let most = if room < 12 { room } else { room / 12 * 12 };

@@ -30,4 +30,4 @@ pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use panel_by_panel::PanelByPanel;
 pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 pub use unpacked::{MatmulRows, UNPACKED_WORDS};
-pub use weight_rows::{PackStrip, WeightRows};
+pub use weight_rows::{Lie, PackStrip, WeightRows};

@@ -66,7 +66,7 @@ impl Kernel for PackRows<'_> {
     }
 }
 
-/// Rows cut into bands, which differ by one row at most: of 17 rows or more, bands of 5 to 8.
+/// Rows cut into bands, which differ by one row at most: of 13 rows or more, bands of 5 to 8.
 ///
 /// ```
 /// use tilekern_kernels::tiles::Bands;
@@ -85,8 +85,8 @@ impl Bands {
     /// The most rows of a band.
     pub const MOST: usize = 8;
 
-    /// The fewest rows that are cut: the weights of two bands are asked for faster than they come.
-    pub const FROM: usize = 17;
+    /// The fewest rows that are cut: fewer meet each panel once, with all their sums in registers.
+    pub const FROM: usize = 13;
 
     /// The bands of so many rows.
     pub const fn of(rows: usize) -> Bands {

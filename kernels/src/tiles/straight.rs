@@ -6,7 +6,7 @@
 //! their sums stay in registers.
 
 use super::columns::{AHEAD, COLUMNS, Columns, QUADS, WIDTH};
-use super::matmul::{Finished, Sink, suits_tall};
+use super::matmul::{Finished, Sink, has_large_first_cache};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks};
 use super::waiting::Waiting;
@@ -84,8 +84,8 @@ impl Straight<'_> {
         let (weights, columns) = (&self.weights, strip.columns);
         let blocks = weights.k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
-        // Of many rows processors see too few loads ahead also where `suits_tall`.
-        let asks = (!S::MANY_REGISTERS || suits_tall()) && columns.whole >= AHEAD;
+        // Of many rows processors see too few loads ahead also where `has_large_first_cache`.
+        let asks = (!S::MANY_REGISTERS || has_large_first_cache()) && columns.whole >= AHEAD;
         for block in 0..blocks {
             let (x, rows) = (at(x, block), columns.lines(weights, block));
             for group in 0..columns.whole {

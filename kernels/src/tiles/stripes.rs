@@ -5,18 +5,15 @@
 //! that waits for its lines, and no sums wait but where K is very long. The columns of a pair lie as the token weaves them until all
 //! sums are there.
 
-use super::bands::{BandPass, UNIT};
+use super::bands::{BandPass, SLICE, UNIT, slices};
 use super::matmul::{Finished, Sink};
 use super::rows::{Bands, PackedRows};
 use super::unit::{GROUP_SUMS, each_group};
 use super::waiting::Waiting;
 use super::weight_rows::WeightRows;
-use crate::pack::{ones, panel_vectors};
+use crate::pack::ones;
 use crate::simd::Dot;
 use core::ops::Range;
-
-/// Quads of K that are packed at once: they stay in the second cache.
-const SLICE: usize = 16384 / 4;
 
 /// 64-bit words of workspace: the panels of a pair do not share the sets of a cache.
 pub(super) const STRIPES_WORDS: usize = (GROUP_SUMS + 2 * SLICE + 1) * 8;
@@ -57,9 +54,7 @@ impl Stripes<'_> {
                 let (sums, packed) = words[..STRIPES_WORDS].split_at_mut(GROUP_SUMS * 8);
                 let sums = &mut bytemuck::cast_slice_mut(sums)[panel - group.start..];
                 let (a, b) = bytemuck::cast_slice_mut(packed).split_at_mut(SLICE + 1);
-                let units = panel_vectors(weights.k) / UNIT;
-                let slices = (UNIT * units).div_ceil(SLICE);
-                let cut = |slice: usize| units * slice / slices * UNIT;
+                let (slices, cut) = slices(weights.k);
                 for slice in 0..slices {
                     let steps = cut(slice)..cut(slice + 1);
                     let coming = match slice + 1 < slices {

@@ -54,7 +54,7 @@ impl Kernel for MatmulRows<'_> {
         debug_assert!(self.weights.k >= 1);
         // What an offset adds is taken back of woven weights only.
         const { assert!(S::WEAVES || !S::OFFSET) };
-        let few = few_rows(S::ISA, self.weights.in_stripes());
+        let few = few_rows(S::ISA, self.weights.lie());
         if (1..=few).contains(&x.rows()) && x.bands().is_none() && self.weights.n >= COLUMNS {
             let MatmulRows { weights, panels, words, sink, .. } = self;
             return match const { S::WEAVES } {

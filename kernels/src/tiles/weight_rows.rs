@@ -5,6 +5,17 @@ use crate::pack::{ones, panel_vectors};
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
+/// How weights lie that products read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Packed, or to be packed, in panels of 16 columns.
+    Panels,
+    /// Row by row in stripes of 32 columns.
+    Stripes,
+    /// Row by row.
+    Rows,
+}
+
 /// A weight that lies row by row: whole rows, or stripes of 32 columns one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightRows<'a> {
@@ -84,6 +95,11 @@ impl<'a> WeightRows<'a> {
     #[inline(always)]
     pub(super) fn in_stripes(&self) -> bool {
         self.stripe != 32
+    }
+
+    #[inline(always)]
+    pub(super) fn lie(&self) -> Lie {
+        if self.in_stripes() { Lie::Stripes } else { Lie::Rows }
     }
 
     /// The rows of a stripe, of which the first column has this number.

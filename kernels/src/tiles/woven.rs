@@ -5,10 +5,10 @@
 //! are read 16 side by side, as streams; of stripes two, for all of K.
 
 use super::columns::{AHEAD, Columns, QUADS, WIDTH};
-use super::matmul::{Finished, Sink, suits_tall};
+use super::matmul::{Finished, Sink, has_large_first_cache};
 use super::rows::PackedRows;
 use super::side_by_side::at;
-use super::weight_rows::{Lines, WeightRows, ask_behind, each_lines, halves};
+use super::weight_rows::{Lie, Lines, WeightRows, ask_behind, each_lines, halves};
 use crate::pack::ones;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -21,15 +21,15 @@ const MOST: usize = 96;
 
 /// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
 /// first cache is small, fewer by stripes.
-pub(super) fn woven_rows(stripes: bool) -> usize {
-    match stripes {
-        true if suits_tall() => MOST,
-        true => 32,
-        false => 20,
+pub(super) fn woven_rows(lie: Lie) -> usize {
+    match lie {
+        Lie::Stripes if has_large_first_cache() => MOST,
+        Lie::Stripes => 32,
+        _ => 20,
     }
 }
 
-/// Bytes of a stripe from those of a step to those that it asks for, on processors that [`suits_tall`]: others see enough ahead.
+/// Bytes of a stripe from those of a step to those that it asks for, on processors that [`has_large_first_cache`]: others see enough ahead.
 const STRIPE_AHEAD: usize = 8 << 10;
 
 /// Sums of 16 lanes that wait.
@@ -109,7 +109,7 @@ impl Woven<'_> {
     #[inline(always)]
     fn rows<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
         let (weights, whole) = (&self.weights, columns.whole);
-        let asks = suits_tall() && whole >= AHEAD;
+        let asks = has_large_first_cache() && whole >= AHEAD;
         sums.fill([[0; 16]; WIDTH]);
         for block in 0..weights.k.div_ceil(DEPTH) {
             let rows = columns.lines::<DEPTH>(weights, block);
@@ -137,7 +137,7 @@ impl Woven<'_> {
         for m in 0..MR {
             x[m] = self.x.row(m);
         }
-        let (asks, zero) = (suits_tall(), [s.splat_i32(0); WIDTH]);
+        let (asks, zero) = (has_large_first_cache(), [s.splat_i32(0); WIDTH]);
         for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(MR + 1)) {
             let (mut acc, mut of_weights) = ([zero; MR], zero);
             each_lines::<4>(
@@ -163,7 +163,7 @@ impl Woven<'_> {
     /// Of two stripes all rows, block by block.
     #[inline(always)]
     fn stripes<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
-        let asks = suits_tall();
+        let asks = has_large_first_cache();
         for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(x.len() + 1)) {
             sums.fill([[0; 16]; WIDTH]);
             each_lines::<DEPTH>(
