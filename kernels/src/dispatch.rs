@@ -238,10 +238,12 @@ pub(crate) use compiled_here;
 const DETECTED: u32 = 1 << 31;
 /// Set where the first data cache is known to be smaller than 48 KiB.
 const SMALL_FIRST_CACHE: u32 = 1 << 30;
+/// Set where the second cache is known to be smaller than 1 MiB.
+const SMALL_SECOND_CACHE: u32 = 1 << 29;
 /// From this bit on the MiB of the largest cache, 0 where it is not known.
 const LARGEST_CACHE: u32 = 16;
-/// The most that the bits up to those two hold.
-const MOST_MIB: u32 = (1 << 14) - 1;
+/// The most that the bits up to those three hold.
+const MOST_MIB: u32 = (1 << 13) - 1;
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
@@ -261,27 +263,32 @@ pub(crate) fn has_small_first_cache() -> bool {
     available() & SMALL_FIRST_CACHE != 0
 }
 
+/// Whether two pairs of panels and the rows that they meet are too much for the second cache.
+pub(crate) fn has_small_second_cache() -> bool {
+    available() & SMALL_SECOND_CACHE != 0
+}
+
 /// Whether so many bytes, in whole MiB, are as many as the largest cache has or more; never where that is not known.
 pub(crate) fn outgrow_caches(bytes: usize) -> bool {
     let mib = available() >> LARGEST_CACHE & MOST_MIB;
     mib > 0 && bytes >> 20 >= mib as usize
 }
 
-/// Bytes of the first data cache and of the largest cache, 0 where the processor does not tell. Intel and AMD tell the same in different
-/// places.
+/// Bytes of the first data cache, of the second cache and of the largest, 0 where the processor does not tell. Intel and AMD tell the same
+/// in different places.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-fn caches() -> (u32, u32) {
+fn caches() -> [u32; 3] {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
     const TOPOLOGY: u32 = 22;
     let amd = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx >> TOPOLOGY & 1 == 1;
     let leaf = match amd {
         true => 0x8000_001D,
         false if __cpuid(0).eax >= 4 => 4,
-        false => return (0, 0),
+        false => return [0; 3],
     };
     const NONE: u32 = 0;
     const INSTRUCTIONS: u32 = 2;
-    let (mut first, mut largest) = (0, 0);
+    let (mut levels, mut largest) = ([0; 8], 0);
     for index in 0..8 {
         let cache = __cpuid_count(leaf, index);
         match cache.eax & 31 {
@@ -291,12 +298,10 @@ fn caches() -> (u32, u32) {
         }
         let (ways, parts, line) = ((cache.ebx >> 22) + 1, (cache.ebx >> 12 & 1023) + 1, (cache.ebx & 4095) + 1);
         let bytes = cache.ecx.saturating_add(1).saturating_mul(ways * parts).saturating_mul(line);
-        if index == 0 {
-            first = bytes;
-        }
+        levels[cache.eax as usize >> 5 & 7] = bytes;
         largest = bytes.max(largest);
     }
-    (first, largest)
+    [levels[1], levels[2], largest]
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
@@ -327,8 +332,9 @@ fn detect() -> u32 {
     let tiles = vnni && has(seven.edx, &[24, 25]) && has(enabled, &[17, 18]) && crate::simd::permitted();
     // A build of the tests for tests/amx/emulator.c takes the unit for present.
     let amx = tiles || vnni && cfg!(amx_emulated);
-    let (first, largest) = caches();
-    let small = if (1..48 << 10).contains(&first) { SMALL_FIRST_CACHE } else { 0 };
+    let [first, second, largest] = caches();
+    let small = |bytes, least, bit| if (1..least).contains(&bytes) { bit } else { 0 };
+    let small = small(first, 48 << 10, SMALL_FIRST_CACHE) | small(second, 1 << 20, SMALL_SECOND_CACHE);
     let largest = (largest >> 20).min(MOST_MIB) << LARGEST_CACHE;
     [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni), (amx, Isa::Avx512Amx)]
         .into_iter()

@@ -12,10 +12,13 @@
 //! 64, N16 is N rounded up to 16, both filled with zeros. A quad of k of one panel is one 64-byte vector, 16 of them one AMX tile.
 //! Everything is little-endian; the owner aligns to 64 bytes for speed, and any alignment is accepted.
 
-use crate::dispatch::{Kernel, compiled_here, outgrow_caches};
+mod panels;
+
+use crate::dispatch::{Kernel, compiled_here};
 use crate::reference::quantize;
 use crate::simd::Dot;
 use core::fmt;
+pub use panels::Panels;
 
 /// Bytes before the first panel.
 pub const HEADER: usize = 64;
@@ -145,103 +148,9 @@ impl<'a> Packed<'a> {
 
     /// The weights of one expert.
     pub fn expert(&self, expert: usize) -> Panels<'a> {
-        let all = &self.body[expert * self.sizes.vectors()..][..self.sizes.vectors()];
-        let (weights, sums) = all.split_at(self.sizes.panels() * self.sizes.quads());
-        Panels { among: self.among, ..Panels::new(weights, sums, self.sizes.k, self.sizes.n) }
-    }
-}
-
-/// The panels of one expert.
-#[derive(Clone, Copy)]
-pub struct Panels<'a> {
-    weights: &'a [[i8; 64]],
-    sums: &'a [[i8; 64]],
-    /// Vectors from panel to panel.
-    quads: usize,
-    /// Vectors of a panel.
-    window: usize,
-    k: usize,
-    n: usize,
-    /// Bytes of all weights that are read in turn with these.
-    among: usize,
-}
-
-/// Without the weights.
-impl fmt::Debug for Panels<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Panels").field("k", &self.k).field("n", &self.n).finish_non_exhaustive()
-    }
-}
-
-impl<'a> Panels<'a> {
-    /// Panels of `n` columns of depth `k` that were packed apart from a weight: [`panel_vectors`]`(k)` for each, and their sums. Columns
-    /// of nothing are none, as for [`Packed::new`]: tiles would have nothing to start their sums with.
-    ///
-    /// # Panics
-    ///
-    /// If `k` is 0, or the slices are shorter.
-    pub fn new(weights: &'a [[i8; 64]], sums: &'a [[i8; 64]], k: usize, n: usize) -> Panels<'a> {
-        assert!(k >= 1, "columns of nothing");
-        let quads = panel_vectors(k);
-        let count = n.div_ceil(16);
-        let weights = &weights[..count * quads];
-        Panels { weights, sums: &sums[..count], quads, window: quads, k, n, among: size_of_val(weights) }
-    }
-
-    /// Columns.
-    pub fn n(&self) -> usize {
-        self.n
-    }
-
-    /// The length of a dot product.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Number of panels.
-    pub fn len(&self) -> usize {
-        self.sums.len()
-    }
-
-    /// Never: a weight has columns.
-    pub fn is_empty(&self) -> bool {
-        self.sums.is_empty()
-    }
-
-    /// The quads of panel `p`, `[K64 / 4][16][4]`.
-    #[inline(always)]
-    pub fn panel(&self, p: usize) -> &'a [[i8; 64]] {
-        &self.weights[p * self.quads..][..self.window]
-    }
-
-    /// The quads of the panels from `p` on.
-    #[inline(always)]
-    pub(crate) fn from(&self, p: usize) -> &'a [[i8; 64]] {
-        &self.weights[p * self.quads..]
-    }
-
-    /// Whether no cache holds all weights that are read in turn with these.
-    pub(crate) fn come_from_memory(&self) -> bool {
-        outgrow_caches(self.among)
-    }
-
-    /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel. Whoever
-    /// made these has just read them: they come from a cache.
-    pub fn window(&self, first: usize, from: usize, k: usize, sums: &'a [[i8; 64]]) -> Panels<'a> {
-        let weights = &self.weights[first * self.quads + from / 4..];
-        Panels { weights, sums, window: k / 4, k, n: 16 * sums.len(), among: 0, ..*self }
-    }
-
-    /// Where the column sums of panel `p` lie.
-    #[inline(always)]
-    pub fn sums_line(&self, p: usize) -> &'a [i8; 64] {
-        &self.sums[p]
-    }
-
-    /// The column sums of panel `p`.
-    #[inline(always)]
-    pub fn sums(&self, p: usize) -> [i32; 16] {
-        bytemuck::cast(self.sums[p])
+        let weights = &self.body[expert * self.sizes.vectors()..];
+        let sums = &weights[self.sizes.panels() * self.sizes.quads()..self.sizes.vectors()];
+        Panels::new(weights, sums, self.sizes.k, self.sizes.n).before(weights, self.among)
     }
 }
 

@@ -21,8 +21,9 @@ pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
     equal_parts(m, (bytes / k.next_multiple_of(64)).clamp(64, 256))
 }
 
-/// The same of packed weights on VNNI: fewer, in whole groups of eight, so that the second cache has room for weights. Where these stay
-/// there while bands pass, of a cache of 2 MiB, as processors with AMX have, rows fill a quarter, of one of 1 MiB a little more.
+/// The same of packed weights on VNNI: fewer, so that the second cache has room for weights. Where these stay there while bands pass, rows
+/// fill a quarter of 2 MiB, as processors with AMX have, of 1 MiB a little more, but where K is very long. They come in whole groups of
+/// eight, unless few would be left for the last chunk.
 pub(super) fn vnni_chunk_rows(m: usize, k: usize) -> usize {
     let bytes = match suit_bands(Isa::Avx512Vnni, m, Lie::Panels) {
         false => CHUNK,
@@ -30,7 +31,9 @@ pub(super) fn vnni_chunk_rows(m: usize, k: usize) -> usize {
         true => CHUNK / 16 * 5,
     };
     let most = (bytes / k.next_multiple_of(64)).clamp(64, 128);
-    equal_parts(m, most).next_multiple_of(Bands::MOST).min(chunk_rows(m, k, FORMAT_PACKED))
+    let rows = equal_parts(m, most);
+    let whole = rows.next_multiple_of(Bands::MOST).min(chunk_rows(m, k, FORMAT_PACKED));
+    if (m.max(1) - 1) % whole + 1 < Bands::FROM { rows } else { whole }
 }
 
 fn equal_parts(m: usize, most: usize) -> usize {
@@ -100,5 +103,22 @@ impl PackedChunk<'_> {
     /// The first of the rows, as they were packed.
     pub fn rows(&self, rows: usize) -> PackedRows<'_> {
         PackedRows::new(self.words, self.k, rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bands, FORMAT_PACKED, chunk_rows, vnni_chunk_rows};
+
+    #[test]
+    fn last_chunks_are_not_small_and_all_fit() {
+        for k in [1, 64, 1000, 4096, 5000, 11008, 65536] {
+            for m in 1..1200 {
+                let rows = vnni_chunk_rows(m, k);
+                let last = (m - 1) % rows + 1;
+                assert!(rows <= chunk_rows(m, k, FORMAT_PACKED), "{m} x {k}: {rows}");
+                assert!(last >= m.min(Bands::FROM), "{m} x {k}: {last} of {rows}");
+            }
+        }
     }
 }

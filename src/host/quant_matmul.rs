@@ -74,7 +74,7 @@ impl<P: ParallelFor> Host<P> {
             };
         };
         let isa = self.level.isa();
-        let least = match Isa::Avx512Amx.is_available() && (isa == Isa::Avx512Amx || suit_bands(isa, rows, Lie::Panels)) {
+        let least = match isa == Isa::Avx512Amx || Isa::Avx512Amx.is_available() && suit_bands(isa, rows, Lie::Panels) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
             true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),
             // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with; of one task alone a pool

@@ -6,14 +6,12 @@
 //! so sums wait seldom. Lines of the next pair are asked for all along, one or two of each panel every four steps: in
 //! bunches they would keep the loads of the tile waiting.
 
-use super::cut::few_rows;
 use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use super::rows::{Bands, PackedRows};
 use super::side_by_side::chunks;
 use super::unit::each_group;
 use super::waiting::{Waiting, widths};
-use super::weight_rows::Lie;
-use crate::dispatch::{Isa, has_small_first_cache};
+use crate::dispatch::Isa;
 use crate::pack::panel_vectors;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -27,29 +25,6 @@ const SHORT_SLICE: usize = 4096 / 4;
 
 /// The instruction set whose products take bands.
 pub(super) const BANDED: Isa = Isa::Avx512Vnni;
-
-/// With AMX, so many rows: the weights of two bands are asked for faster than they come there.
-const FROM_WITH_AMX: usize = 17;
-
-/// Whether packed rows should lie in bands, for weights that lie so: where caches are large enough for a pair of panels. On processors
-/// without AMX whole rows of weights never ask for it, and stripes only where more rows meet them than are woven.
-///
-/// ```
-/// use tilekern_kernels::dispatch::Isa;
-/// use tilekern_kernels::tiles::{Lie, suit_bands};
-///
-/// assert!(!suit_bands(Isa::Avx2, 64, Lie::Panels) && !suit_bands(Isa::Avx512Vnni, 12, Lie::Panels));
-/// ```
-pub fn suit_bands(isa: Isa, rows: usize, lie: Lie) -> bool {
-    let from = match lie {
-        _ if isa != BANDED || has_small_first_cache() => return false,
-        _ if Isa::Avx512Amx.is_available() => FROM_WITH_AMX,
-        Lie::Panels => Bands::FROM,
-        Lie::Stripes => few_rows(isa, lie) + 1,
-        Lie::Rows => return false,
-    };
-    rows >= from
-}
 
 /// The slices of K that pass one after the other: how many, and where the quads of each begin.
 pub(super) fn slices(k: usize) -> (usize, impl Fn(usize) -> usize) {
@@ -105,9 +80,8 @@ impl Matmul<'_> {
                 let mut start = [s.splat_i32(0); NV];
                 for v in 0..NV {
                     w[v] = &weights.panel(panel + v)[pass.steps.clone()];
-                    // Behind the last panels they are asked for again, which costs nothing.
-                    let after = if after + NV <= weights.len() { after + v } else { panel + v };
-                    next[v] = &weights.panel(after)[lines.clone()];
+                    // Behind the last panels of all they are asked for again, which costs nothing.
+                    next[v] = &weights.coming(after + v).unwrap_or(weights.panel(panel + v))[lines.clone()];
                     if pass.steps.start == 0 {
                         start[v] = s.start(s.load_i32(&weights.sums(panel + v)));
                     }

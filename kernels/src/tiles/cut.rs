@@ -1,14 +1,10 @@
 //! How rows are cut for weights that are packed on the way: groups, one row behind the other, or bands.
 
-use super::bands::{BandPass, UNIT, suit_bands};
+use super::bands::{BandPass, UNIT};
 use super::int8::{steps_between_requests, tile};
 use super::rows::{Bands, PackedRows};
-use super::slabs::{SLAB_ROWS, slab_strip};
-use super::straight::{STRAIGHT_ROWS, straight_strip};
 use super::waiting::{Pass, Waiting, widths};
-use super::weight_rows::{CELL, Coming, Lie, PITCH};
-use super::woven::{woven_rows, woven_strip};
-use crate::dispatch::{Isa, has_small_first_cache};
+use super::weight_rows::{CELL, Coming, PITCH};
 use crate::simd::Dot;
 use core::ops::Range;
 
@@ -21,65 +17,16 @@ pub(super) const WAITING: usize = 8192;
 
 /// Of rows in groups so many wait, of so many panels.
 const ROWS: usize = 128;
-const STRIP: usize = 32;
+pub(super) const STRIP: usize = 32;
 
 /// Of rows in bands so many wait, of as many panels as there is room for: the fewer the strips, the less often a page is looked up.
 const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
 const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
 
-/// Of more rows stripes are packed whole on AVX2, which meets whole panels without widening them once, where the first cache is small:
-/// where it is not, slices are faster.
-const WHOLE_ROWS: usize = 32;
-
 /// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands.
-fn banded_strip(rows: usize) -> usize {
+pub(super) fn banded_strip(rows: usize) -> usize {
     (WAITING / rows.min(BANDED_ROWS) / RUN * RUN).min(BANDED_STRIP)
-}
-
-/// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of weights that lie so: what a task should have.
-/// `None` where whole panels are or should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and
-/// on AVX2 for stripes that meet many.
-///
-/// ```
-/// use tilekern_kernels::dispatch::Isa;
-/// use tilekern_kernels::tiles::{Lie, strip_columns};
-///
-/// assert_eq!(strip_columns(Isa::Avx2, 64, Lie::Rows), Some(512));
-/// assert_eq!(strip_columns(Isa::Avx512Amx, 64, Lie::Stripes), None);
-/// assert!(strip_columns(Isa::Avx512Amx, 1, Lie::Stripes).is_some_and(|columns| columns > 512));
-/// ```
-pub fn strip_columns(isa: Isa, rows: usize, lie: Lie) -> Option<usize> {
-    let stripes = lie == Lie::Stripes;
-    let panels = match isa {
-        _ if lie == Lie::Panels => return None,
-        Isa::Avx512Vnni | Isa::Avx512Amx if rows <= few_rows(isa, lie) => woven_strip(rows),
-        _ if rows <= few_rows(isa, lie) => straight_strip(rows),
-        Isa::Avx512Amx if stripes || rows > SLAB_ROWS => return None,
-        Isa::Avx2 if stripes && rows > WHOLE_ROWS && has_small_first_cache() => return None,
-        Isa::Avx512Amx => slab_strip(rows),
-        isa if suit_bands(isa, rows, lie) => banded_strip(rows),
-        _ => STRIP,
-    };
-    Some(16 * panels)
-}
-
-/// The most rows that meet weights packed in registers; for more of them weights are packed once, and panels are already. Four on
-/// processors with AMX, which have bands and tiles for more.
-///
-/// ```
-/// use tilekern_kernels::dispatch::Isa;
-/// use tilekern_kernels::tiles::{Lie, few_rows};
-///
-/// assert_eq!(few_rows(Isa::Avx2, Lie::Stripes), 4);
-/// assert!(few_rows(Isa::Avx512Vnni, Lie::Stripes) >= few_rows(Isa::Avx512Vnni, Lie::Rows));
-/// ```
-pub fn few_rows(isa: Isa, lie: Lie) -> usize {
-    match (isa, lie) {
-        (_, Lie::Panels) => 0,
-        (Isa::Avx512Vnni, _) if !Isa::Avx512Amx.is_available() => woven_rows(lie),
-        _ => STRAIGHT_ROWS,
-    }
 }
 
 /// How the rows are cut into parts, each of which passes over packed panels.

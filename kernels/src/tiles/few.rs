@@ -2,9 +2,10 @@
 //! each of some parts of the rows. Panels follow one another without a pause.
 
 use super::gemv::gemv;
-use super::matmul::{Finished, Sink, Sweep, has_large_first_cache};
+use super::matmul::{Finished, Sink, Sweep};
 use super::side_by_side::slices;
 use super::waiting::widths;
+use super::ways::has_large_first_cache;
 use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -170,10 +171,10 @@ impl Sweep<'_> {
         for m in 0..MR {
             x[m] = self.x.row((first + m).min(end - 1));
         }
-        let after = if panel + 2 * NV <= self.weights.len() { panel + NV } else { panel };
         let (mut w, mut next): ([&[[i8; 64]]; NV], [&[[i8; 64]]; NV]) = ([&[]; NV], [&[]; NV]);
         for v in 0..NV {
-            (w[v], next[v]) = (self.weights.panel(panel + v), self.weights.panel(after + v));
+            w[v] = self.weights.panel(panel + v);
+            next[v] = self.weights.coming(panel + NV + v).unwrap_or(w[v]);
             s.prefetch(self.weights.sums_line(panel + v));
         }
         let acc = if const { matches!(S::SMALL_FIRST_CACHE, Some(true)) }

@@ -15,6 +15,7 @@ use super::panel_by_panel::PanelByPanel;
 use super::requests::Requests;
 use super::rows::PackedRows;
 use super::waiting::{Pass, Waiting, widths};
+use super::ways::has_large_first_cache;
 use super::{few::most_rows, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
 use crate::pack::Panels;
@@ -129,7 +130,8 @@ impl Kernel for Matmul<'_> {
             // Few rows: reading counts, and the tile that leaves fewer of them idle.
             match rows {
                 ..=PanelByPanel::MOST if has_large_first_cache() && self.weights.come_from_memory() => PanelByPanel(self).run(s),
-                33.. => Tiled::<4, 4, 384>(self).run(s),
+                33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
+                33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),
                 _ => Tiled::<4, 4, 256>(self).run(s),
             }
@@ -142,11 +144,6 @@ impl Kernel for Matmul<'_> {
             Tiled::<4, 1, 512>(self).run(s)
         }
     }
-}
-
-/// Whether the first cache is not small. Processors with AMX do not count, which read slower beside that.
-pub(super) fn has_large_first_cache() -> bool {
-    !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
 /// [`Matmul`] with a tile of MR rows by 16 NV columns, at most KC of k at a time: a multiple of 64, and NV * KC at most 2048, which is as
@@ -268,9 +265,10 @@ impl Sweep<'_> {
                 let mut next: [&[[i8; 64]]; NV] = [&[]; NV];
                 for v in 0..NV {
                     w[v] = self.weights.panel(panel + v);
-                    let after = if after + v < self.weights.len() { after + v } else { panel + v };
-                    next[v] = self.weights.panel(after);
-                    s.prefetch(self.weights.sums_line(after));
+                    next[v] = self.weights.coming(after + v).unwrap_or(w[v]);
+                    if after + v < self.weights.len() {
+                        s.prefetch(self.weights.sums_line(after + v));
+                    }
                 }
                 // Slices of one length, or about: a short one would have little time to ask for the long one that follows it.
                 let steps = w[0].len();

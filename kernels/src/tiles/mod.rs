@@ -20,14 +20,14 @@ mod stripes;
 mod unit;
 mod unpacked;
 mod waiting;
+mod ways;
 mod weight_rows;
 mod woven;
 
 pub use attention::{Attention, KvTiled};
-pub use bands::suit_bands;
-pub use cut::{few_rows, strip_columns};
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
 pub use panel_by_panel::PanelByPanel;
 pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 pub use unpacked::{MatmulRows, UNPACKED_WORDS};
-pub use weight_rows::{Lie, PackStrip, WeightRows};
+pub use ways::{Lie, few_rows, strip_columns, suit_bands};
+pub use weight_rows::{PackStrip, WeightRows};

@@ -6,10 +6,11 @@
 //! their sums stay in registers.
 
 use super::columns::{AHEAD, COLUMNS, Columns, QUADS, WIDTH};
-use super::matmul::{Finished, Sink, has_large_first_cache};
+use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks};
 use super::waiting::Waiting;
+use super::ways::has_large_first_cache;
 use super::weight_rows::{WeightRows, ask_behind, each_lines, halves};
 use crate::simd::Dot;
 use core::ops::Range;
@@ -84,7 +85,7 @@ impl Straight<'_> {
         let (weights, columns) = (&self.weights, strip.columns);
         let blocks = weights.k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
-        // Of many rows processors see too few loads ahead also where `has_large_first_cache`.
+        // AVX-512 asks on processors that see too few loads of so many streams ahead; the steps of AVX2 are so long that any does.
         let asks = (!S::MANY_REGISTERS || has_large_first_cache()) && columns.whole >= AHEAD;
         for block in 0..blocks {
             let (x, rows) = (at(x, block), columns.lines(weights, block));

@@ -1,8 +1,8 @@
-//! Bands of rows times int8 weights in stripes of 32 columns, whose rows lie one behind the other: pair by pair for all of K.
+//! Bands of rows times int8 weights in stripes of 32 columns, whose rows lie one behind the other: pair by pair.
 //!
 //! The first band packs what it reads. A tile of 8 rows has 16 dots for each quad of a pair of panels; the quad's rows are woven into
 //! two vectors of weights beside them, in a few operations more, and the other bands read these. So packing has no loop of its own
-//! that waits for its lines, and no sums wait but where K is very long. The columns of a pair lie as the token weaves them until all
+//! that waits for its lines, and sums wait only where K is long. The columns of a pair lie as the token weaves them until all
 //! sums are there.
 
 use super::bands::{BandPass, SLICE, UNIT, slices};

@@ -8,12 +8,13 @@
 
 use super::bands::BANDED;
 use super::columns::COLUMNS;
-use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING, few_rows};
+use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::slabs::Slabs;
 use super::straight::{STRAIGHT_WORDS, Straight};
 use super::stripes::{STRIPES_WORDS, Stripes};
+use super::ways::few_rows;
 use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
 use super::woven::{WOVEN_WORDS, Woven};
 use crate::dispatch::{Kernel, compiled_here};

@@ -1,20 +1,10 @@
 //! Int8 weights that lie row by row, and how they are packed and asked for.
 
+use super::ways::Lie;
 use crate::dispatch::{Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
-
-/// How weights lie that products read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
-    /// Packed, or to be packed, in panels of 16 columns.
-    Panels,
-    /// Row by row in stripes of 32 columns.
-    Stripes,
-    /// Row by row.
-    Rows,
-}
 
 /// A weight that lies row by row: whole rows, or stripes of 32 columns one after the other.
 #[derive(Clone, Copy, Debug)]

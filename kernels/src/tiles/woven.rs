@@ -5,10 +5,11 @@
 //! are read 16 side by side, as streams; of stripes two, for all of K.
 
 use super::columns::{AHEAD, Columns, QUADS, WIDTH};
-use super::matmul::{Finished, Sink, has_large_first_cache};
+use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::side_by_side::at;
-use super::weight_rows::{Lie, Lines, WeightRows, ask_behind, each_lines, halves};
+use super::ways::has_large_first_cache;
+use super::weight_rows::{Lines, WeightRows, ask_behind, each_lines, halves};
 use crate::pack::ones;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -17,19 +18,10 @@ use core::ops::Range;
 const DEPTH: usize = 4 * QUADS;
 
 /// The most rows. With them a group's sums and what passes over them are 32 KiB.
-const MOST: usize = 96;
+pub(super) const MOST: usize = 96;
 
-/// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
-/// first cache is small, fewer by stripes.
-pub(super) fn woven_rows(lie: Lie) -> usize {
-    match lie {
-        Lie::Stripes if has_large_first_cache() => MOST,
-        Lie::Stripes => 32,
-        _ => 20,
-    }
-}
-
-/// Bytes of a stripe from those of a step to those that it asks for, on processors that [`has_large_first_cache`]: others see enough ahead.
+/// Bytes of a stripe from those of a step to those that it asks for, where [`has_large_first_cache`]: other processors
+/// see enough ahead.
 const STRIPE_AHEAD: usize = 8 << 10;
 
 /// Sums of 16 lanes that wait.
@@ -46,7 +38,7 @@ pub(super) fn woven_strip(rows: usize) -> usize {
 /// What waits for a row and a group of columns, or for the sums of the weights.
 type Waiting = [[i32; 16]; WIDTH];
 
-/// A product of at most [`woven_rows`] rows.
+/// A product of at most [`MOST`] rows.
 pub(super) struct Woven<'a> {
     pub x: PackedRows<'a>,
     pub weights: WeightRows<'a>,
