@@ -29,7 +29,7 @@ impl fmt::Debug for Panels<'_> {
 
 impl<'a> Panels<'a> {
     /// Panels of `n` columns of depth `k` that were packed apart from a weight: [`panel_vectors`]`(k)` for each, and their sums. Columns
-    /// of nothing are none, as for [`Packed::new`]: tiles would have nothing to start their sums with.
+    /// of nothing are none, as for [`Packed::new`](super::Packed::new): tiles would have nothing to start their sums with.
     ///
     /// # Panics
     ///
