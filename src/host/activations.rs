@@ -7,7 +7,7 @@ use crate::scratch::{PerWorker, Plan, Slot, Space, WorkerSlot};
 use crate::tensor::Tensor;
 use core::ops::Range;
 use tilekern_kernels::dispatch::{Isa, Level};
-use tilekern_kernels::tiles::{Activations, Bands, Lie, PackBand, PackRows, PackedRows, row_words, suit_bands};
+use tilekern_kernels::tiles::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 
 /// Bytes of a chunk's activations, about: half of a second cache.
 const CHUNK: usize = 1 << 20;
@@ -24,8 +24,8 @@ pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
 /// The same of packed weights on VNNI: fewer, so that the second cache has room for weights. Where these stay there while bands pass, rows
 /// fill a quarter of 2 MiB, as processors with AMX have, of 1 MiB a little more, but where K is very long. They come in whole groups of
 /// eight, unless few would be left for the last chunk.
-pub(super) fn vnni_chunk_rows(m: usize, k: usize) -> usize {
-    let bytes = match suit_bands(Isa::Avx512Vnni, m, Lie::Panels) {
+pub(super) fn vnni_chunk_rows(m: usize, k: usize, banded: bool) -> usize {
+    let bytes = match banded {
         false => CHUNK,
         true if Isa::Avx512Amx.is_available() => CHUNK / 2,
         true => CHUNK / 16 * 5,
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn last_chunks_are_not_small_and_all_fit() {
         for k in [1, 64, 1000, 4096, 5000, 11008, 65536] {
-            for m in 1..1200 {
-                let rows = vnni_chunk_rows(m, k);
+            for (m, banded) in (1..1200).flat_map(|m| [false, true].map(|banded| (m, banded))) {
+                let rows = vnni_chunk_rows(m, k, banded);
                 let last = (m - 1) % rows + 1;
                 assert!(rows <= chunk_rows(m, k, FORMAT_PACKED), "{m} x {k}: {rows}");
                 assert!(last >= m.min(Bands::FROM), "{m} x {k}: {last} of {rows}");

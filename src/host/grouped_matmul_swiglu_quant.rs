@@ -18,7 +18,7 @@ use core::alloc::Layout;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{GroupScale, GroupSwigluQuant, Quantiser, SwigluQuant};
-use tilekern_kernels::tiles::{PackedRows, suit_bands};
+use tilekern_kernels::tiles::PackedRows;
 
 /// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
 const SUMS: usize = 1 << 20;
@@ -218,7 +218,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
     /// Packs the rows of the chunk, which begins with row `first`: segments that suit it in bands, the others, as far as they are
     /// neighbours, together.
     fn pack(&self, to: &mut PackedChunk<'_>, x: &Tensor<'_, i8>, first: usize) {
-        let in_bands = |[_, start, end]: &Segment| suit_bands(self.host.level.isa(), end - start, self.weight.lie());
+        let in_bands = |[_, start, end]: &Segment| self.weight.suits_bands(self.host.level, end - start);
         for some in self.segments.chunk_by(|a, b| !in_bands(a) && !in_bands(b)) {
             if let [head @ [_, start, _], .., [_, _, end]] | [head @ [_, start, end]] = some {
                 to.pack(self.host.level, &self.host.pool, (x, first + start..first + end), *start, in_bands(head));
@@ -231,7 +231,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
         let (level, d) = (self.host.level, self.d.weight());
         let columns = |rows| self.host.task_columns(rows, d, &self.weight);
         parallel::tiles(&self.host.pool, self.segments, columns, sums, self.own, |expert, mut block, (words, stage)| {
-            let x = x.range(block.rows.clone()).in_bands(suit_bands(level.isa(), block.rows.len(), self.weight.lie()));
+            let x = x.range(block.rows.clone()).in_bands(self.weight.suits_bands(level, block.rows.len()));
             let (part, row) = ((expert, block.columns.clone(), d), block.rows.start);
             self.weight.multiply(level, x, part, (words, stage), |sums, panel| {
                 store_integers(sums, Target { block: &mut block, offset: Offset { row, panel } }, None);

@@ -15,7 +15,7 @@ use tilekern_kernels::dispatch::{Isa, Kernel};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};
-use tilekern_kernels::tiles::{Finished, Lie, PackedRows, few_rows, suit_bands};
+use tilekern_kernels::tiles::{Finished, PackedRows, few_rows};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
 const WORK: usize = 1 << 21;
@@ -73,8 +73,8 @@ impl<P: ParallelFor> Host<P> {
                 _ => most.min((d.n / TASKS / workers).next_multiple_of(LEAST).max(LEAST)),
             };
         };
-        let isa = self.level.isa();
-        let least = match isa == Isa::Avx512Amx || Isa::Avx512Amx.is_available() && suit_bands(isa, rows, Lie::Panels) {
+        let has_unit = Isa::Avx512Amx.is_available();
+        let least = match self.level.isa() == Isa::Avx512Amx || has_unit && weight.suits_bands(self.level, rows) {
             // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
             true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),
             // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with; of one task alone a pool
@@ -136,12 +136,12 @@ impl<P: ParallelFor> Host<P> {
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, goes_past(d, &call.out));
         let rows = match weight {
-            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k),
+            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k, weight.suits_bands(level, d.m)),
             _ => chunk_rows(d.m, d.k, call.weight_format),
         };
         for first in (0..d.m).step_by(rows) {
             let end = d.m.min(first + rows);
-            let banded = suit_bands(level.isa(), end - first, weight.lie());
+            let banded = weight.suits_bands(level, end - first);
             chunk.pack(level, &self.pool, (&call.x, first..end), 0, banded);
             let x = chunk.rows(end - first).in_bands(banded);
             let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own, past };

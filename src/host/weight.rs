@@ -8,7 +8,7 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns,
+    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns, suit_bands,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -97,6 +97,11 @@ impl<'a> Weight<'a> {
             Weight::Stripes(_) => Lie::Stripes,
             _ => Lie::Panels,
         }
+    }
+
+    /// Whether so many rows that meet it lie in bands.
+    pub fn suits_bands(&self, level: Level, rows: usize) -> bool {
+        suit_bands(level.isa(), rows, self.lie())
     }
 
     /// The columns that a product of so many rows takes at a time, if it packs the weights itself.
