@@ -3,8 +3,8 @@
 //!
 //! The quads of a band lie side by side, so a tile of up to 8 rows by 2 panels follows three pointers, and the compiler keeps its 16
 //! accumulators in registers. Each step loads 2 lines of weights against 16 dots: no more than a second cache delivers meanwhile,
-//! so sums wait seldom. Lines of the next pair are asked for all along, one or two of each panel every four steps: in
-//! bunches they would keep the loads of the tile waiting.
+//! so sums wait seldom. Lines of the next pair are asked for all along, one to four every four steps: in bunches they would keep the
+//! loads of the tile waiting, and so would one that is asked for again while it is on its way.
 
 use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use super::rows::{Bands, PackedRows};
@@ -88,7 +88,8 @@ impl Matmul<'_> {
                 }
                 let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
                 match pass.bands.count() {
-                    ..4 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
+                    ..4 => pass.run(s, w, start, sums, pass.even::<S, NV, 4>(s, next)),
+                    ..8 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
                     _ => pass.run(s, w, start, sums, pass.even::<S, NV, 1>(s, next)),
                 }
             },
@@ -147,21 +148,27 @@ impl BandPass<'_> {
         sums.park(s, acc);
     }
 
-    /// Asks for ASK lines of each part of `coming` in each unit: all of them, at an even pace, while all bands pass; for fewer lines
-    /// than these for none.
+    /// Asks for the lines of `coming`, parts of whole units, in each unit for ASK of them: for all at an even pace while all bands pass,
+    /// for fewer than ASK not at all. Many at a time go on through one part after the other, which suits memory; a single one through
+    /// units in the order in which a tile takes them.
     #[inline(always)]
     pub fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
         let units = self.steps.len() / UNIT;
         let coming = if coming[0].len() < ASK { [&[[0; 64]; ASK][..]; NV] } else { coming };
+        let length = coming[0].len();
         // In 2^-32 of a line.
-        let rate = (((coming[0].len() - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
+        let rate = (((NV * length - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
         let mut at = rate * (self.some.start * units) as u64;
         #[inline(always)]
         move || {
-            for v in 0..NV {
-                for line in &coming[v][(at >> 32) as usize..][..ASK] {
-                    s.prefetch_far(line);
-                }
+            let first = (at >> 32) as usize;
+            for line in first..first + ASK {
+                let (part, line) = match ASK {
+                    1 => (line / UNIT % NV, line / UNIT / NV * UNIT + line % UNIT),
+                    _ if NV == 1 || line < length => (0, line),
+                    _ => (1, line - length),
+                };
+                s.prefetch_far(&coming[part][line]);
             }
             at += rate;
         }

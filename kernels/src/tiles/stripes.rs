@@ -67,8 +67,9 @@ impl Stripes<'_> {
                     let pass = BandPass { x, bands, some: some.clone(), steps };
                     let sums = Waiting { sums: &mut *sums, pitch: waiting(group.len()) };
                     match bands.count() {
-                        ..4 => stripe.pass(s, &pass, sums, pass.even::<S, 2, 2>(s, coming)),
-                        _ => stripe.pass(s, &pass, sums, pass.even::<S, 2, 1>(s, coming)),
+                        ..4 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 4>(s, [coming])),
+                        ..8 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 2>(s, [coming])),
+                        _ => stripe.pass(s, &pass, sums, pass.even::<S, 1, 1>(s, [coming])),
                     }
                 }
             },
@@ -185,12 +186,11 @@ fn edge(weights: WeightRows<'_>, panel: usize, row: usize) -> [[[i8; 32]; 4]; UN
     quads
 }
 
-/// The whole lines of some quads of a stripe, in halves of equal length.
+/// The whole lines of some quads of a stripe.
 #[inline(always)]
-fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> [&[[i8; 64]]; 2] {
+fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> &[[i8; 64]] {
     let all = from_row(weights, panel, 4 * quads.start).as_chunks().0;
-    let half = quads.len().min(all.len() / 2);
-    [&all[..half], &all[half..][..half]]
+    &all[..all.len().min(2 * quads.len())]
 }
 
 /// Panels whose sums wait beside each other: those of a pair are never apart.
