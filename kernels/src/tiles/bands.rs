@@ -89,7 +89,7 @@ impl Matmul<'_> {
                 let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
                 match pass.bands.count() {
                     ..4 => pass.run(s, w, start, sums, pass.even::<S, NV, 4>(s, next)),
-                    ..8 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
+                    4..8 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
                     _ => pass.run(s, w, start, sums, pass.even::<S, NV, 1>(s, next)),
                 }
             },
@@ -148,9 +148,8 @@ impl BandPass<'_> {
         sums.park(s, acc);
     }
 
-    /// Asks for the lines of `coming`, parts of whole units, in each unit for ASK of them: for all at an even pace while all bands pass,
-    /// for fewer than ASK not at all. Many at a time go on through one part after the other, which suits memory; a single one through
-    /// units in the order in which a tile takes them.
+    /// Asks for the lines of `coming`, parts of equal length, in each unit for ASK of them: for all at an even pace while all bands pass,
+    /// one part after the other, as memory is read fastest; for fewer than ASK not at all.
     #[inline(always)]
     pub fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
         let units = self.steps.len() / UNIT;
@@ -163,12 +162,7 @@ impl BandPass<'_> {
         move || {
             let first = (at >> 32) as usize;
             for line in first..first + ASK {
-                let (part, line) = match ASK {
-                    1 => (line / UNIT % NV, line / UNIT / NV * UNIT + line % UNIT),
-                    _ if NV == 1 || line < length => (0, line),
-                    _ => (1, line - length),
-                };
-                s.prefetch_far(&coming[part][line]);
+                s.prefetch(if NV == 1 || line < length { &coming[0][line] } else { &coming[1][line - length] });
             }
             at += rate;
         }

@@ -68,7 +68,7 @@ impl Stripes<'_> {
                     let sums = Waiting { sums: &mut *sums, pitch: waiting(group.len()) };
                     match bands.count() {
                         ..4 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 4>(s, [coming])),
-                        ..8 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 2>(s, [coming])),
+                        4..8 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 2>(s, [coming])),
                         _ => stripe.pass(s, &pass, sums, pass.even::<S, 1, 1>(s, [coming])),
                     }
                 }
