@@ -4,7 +4,8 @@
 //! The quads of a band lie side by side, so a tile of up to 8 rows by 2 panels follows three pointers, and the compiler keeps its 16
 //! accumulators in registers. Each step loads 2 lines of weights against 16 dots: no more than a second cache delivers meanwhile,
 //! so sums wait seldom. Lines of the next pair are asked for all along, one to four every four steps: in bunches they would keep the
-//! loads of the tile waiting, and so would one that is asked for again while it is on its way.
+//! loads of the tile waiting, and so would one that is asked for again while it is on its way. They come into the first cache and, when
+//! others take their places there, lie in the second: from memory that is faster than to ask for that alone.
 
 use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use super::rows::{Bands, PackedRows};
@@ -80,7 +81,7 @@ impl Matmul<'_> {
                 let mut start = [s.splat_i32(0); NV];
                 for v in 0..NV {
                     w[v] = &weights.panel(panel + v)[pass.steps.clone()];
-                    // Behind the last panels of all they are asked for again, which costs nothing.
+                    // Behind the last panels of all they are asked for again: nothing else is to come.
                     next[v] = &weights.coming(after + v).unwrap_or(weights.panel(panel + v))[lines.clone()];
                     if pass.steps.start == 0 {
                         start[v] = s.start(s.load_i32(&weights.sums(panel + v)));
@@ -90,7 +91,7 @@ impl Matmul<'_> {
                 match pass.bands.count() {
                     ..4 => pass.run(s, w, start, sums, pass.even::<S, NV, 4>(s, next)),
                     4..8 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
-                    _ => pass.run(s, w, start, sums, pass.even::<S, NV, 1>(s, next)),
+                    _ => pass.run(s, w, start, sums, pass.singly(s, next)),
                 }
             },
         )
@@ -148,24 +149,48 @@ impl BandPass<'_> {
         sums.park(s, acc);
     }
 
-    /// Asks for the lines of `coming`, parts of equal length, in each unit for ASK of them: for all at an even pace while all bands pass,
-    /// one part after the other, as memory is read fastest; for fewer than ASK not at all.
+    /// Asks for ASK lines of `coming` in each unit: for all but the last few at an even pace while all bands pass, one part after the other,
+    /// as memory is read fastest; for fewer than ASK not at all.
     #[inline(always)]
     pub fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
         let units = self.steps.len() / UNIT;
         let coming = if coming[0].len() < ASK { [&[[0; 64]; ASK][..]; NV] } else { coming };
-        let length = coming[0].len();
         // In 2^-32 of a line.
-        let rate = (((NV * length - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
+        let rate = (((NV * coming[0].len() - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
         let mut at = rate * (self.some.start * units) as u64;
         #[inline(always)]
         move || {
-            let first = (at >> 32) as usize;
-            for line in first..first + ASK {
-                s.prefetch(if NV == 1 || line < length { &coming[0][line] } else { &coming[1][line - length] });
-            }
+            request::<S, NV, ASK>(s, coming, (at >> 32) as usize);
             at += rate;
         }
+    }
+
+    /// The same for a line at a time, where that is enough: each band asks for its share, in its first units. At an even pace more bands
+    /// than eight would ask again for lines that are on their way.
+    #[inline(always)]
+    pub fn singly<S: Dot, const NV: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
+        let (lines, units) = (NV * coming[0].len(), self.steps.len() / UNIT);
+        let share = lines.div_ceil(self.bands.count());
+        let (mut unit, mut line) = (0, share * self.some.start);
+        #[inline(always)]
+        move || {
+            if unit < share && line < lines {
+                request::<S, NV, 1>(s, coming, line);
+                line += 1;
+            }
+            unit = if unit + 1 < units { unit + 1 } else { 0 };
+        }
+    }
+}
+
+/// Asks for ASK lines of one or two parts of equal length, counted through both.
+#[inline(always)]
+fn request<S: Dot, const NV: usize, const ASK: usize>(s: S, parts: [&[[i8; 64]]; NV], first: usize) {
+    const { assert!(NV <= 2) };
+    let length = parts[0].len();
+    for line in first..first + ASK {
+        let (part, line) = if NV == 1 || line < length { (0, line) } else { (1, line - length) };
+        s.prefetch(&parts[part][line]);
     }
 }
 

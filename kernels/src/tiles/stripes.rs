@@ -59,7 +59,7 @@ impl Stripes<'_> {
                     let steps = cut(slice)..cut(slice + 1);
                     let coming = match slice + 1 < slices {
                         true => lines(weights, panel, steps.end..cut(slice + 2)),
-                        // Behind the last stripe it is asked for again, which costs nothing.
+                        // Behind the last stripe it is asked for again: nothing else is to come.
                         false if 16 * (panel + 2) < weights.n => lines(weights, panel + 2, 0..cut(1)),
                         false => lines(weights, panel, 0..cut(1)),
                     };
@@ -69,7 +69,7 @@ impl Stripes<'_> {
                     match bands.count() {
                         ..4 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 4>(s, [coming])),
                         4..8 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 2>(s, [coming])),
-                        _ => stripe.pass(s, &pass, sums, pass.even::<S, 1, 1>(s, [coming])),
+                        _ => stripe.pass(s, &pass, sums, pass.singly(s, [coming])),
                     }
                 }
             },
