@@ -165,8 +165,8 @@ impl BandPass<'_> {
         }
     }
 
-    /// The same for a line at a time, where that is enough: each band asks for its share, in its first units. At an even pace more bands
-    /// than eight would ask again for lines that are on their way.
+    /// Asks for all lines of `coming` in the same order, one in a unit, where that is enough: each band for its share, in its first units.
+    /// At an even pace more bands than eight would ask again for lines that are on their way.
     #[inline(always)]
     pub fn singly<S: Dot, const NV: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
         let (lines, units) = (NV * coming[0].len(), self.steps.len() / UNIT);
