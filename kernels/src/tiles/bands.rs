@@ -4,8 +4,9 @@
 //! The quads of a band lie side by side, so a tile of up to 8 rows by 2 panels follows three pointers, and the compiler keeps its 16
 //! accumulators in registers. Each step loads 2 lines of weights against 16 dots: no more than a second cache delivers meanwhile,
 //! so sums wait seldom. Lines of the next pair are asked for all along, one to four every four steps: in bunches they would keep the
-//! loads of the tile waiting, and so would one that is asked for again while it is on its way. They come into the first cache and, when
-//! others take their places there, lie in the second: from memory that is faster than to ask for that alone.
+//! loads of the tile waiting. They come into the first cache and, when others take their places there, lie in the second: from memory
+//! that is faster than to ask for that alone. Processors differ in the order in which memory is read fastest: in that in which lines lie,
+//! each asked for once, or, on those with AMX, from two pages at a time.
 
 use super::matmul::{Finished, MATMUL_WORDS, Matmul};
 use super::rows::{Bands, PackedRows};
@@ -34,10 +35,31 @@ pub(super) fn slices(k: usize) -> (usize, impl Fn(usize) -> usize) {
     (count, move |slice| units * slice / count * UNIT)
 }
 
+/// Calls a method for the way in which bands ask for lines that come: so many in a unit, of two parts one after the other or abreast.
+/// Processors differ in what is fastest, and a tile that chose while running would ask later.
+macro_rules! asking {
+    ($this:ident.$method:ident::<$s:ident>($argument:ident, $bands:expr $(, $more:expr)*)) => {
+        match ($crate::dispatch::Isa::Avx512Amx.is_available(), $bands.count()) {
+            (false, ..4) => $this.$method::<$s, 4, false>($argument, $bands $(, $more)*),
+            (false, 4..8) => $this.$method::<$s, 2, false>($argument, $bands $(, $more)*),
+            (false, _) => $this.$method::<$s, 1, false>($argument, $bands $(, $more)*),
+            (true, ..4) => $this.$method::<$s, 4, true>($argument, $bands $(, $more)*),
+            (true, _) => $this.$method::<$s, 2, true>($argument, $bands $(, $more)*),
+        }
+    };
+}
+pub(super) use asking;
+
 impl Matmul<'_> {
-    /// Rows that lie in bands: groups of panels, in a group slices of K, and of a slice pairs of panels by all bands.
+    /// Rows that lie in bands.
     #[inline(always)]
-    pub(super) fn in_bands<S: Dot>(mut self, s: S, bands: Bands) {
+    pub(super) fn in_bands<S: Dot>(self, s: S, bands: Bands) {
+        asking!(self.groups::<S>(s, bands));
+    }
+
+    /// Groups of panels, in a group slices of K, and of a slice pairs of panels by all bands.
+    #[inline(always)]
+    fn groups<S: Dot, const ASK: usize, const ABREAST: bool>(mut self, s: S, bands: Bands) {
         let (count, cut) = slices(self.weights.k());
         for (panels, some) in each_group(self.panels.clone(), bands.count(), Bands::MOST) {
             for slice in 0..count {
@@ -51,8 +73,8 @@ impl Matmul<'_> {
                     };
                     let pass = BandPass { x: self.x, bands, some: some.clone(), steps: steps.clone() };
                     match pair.len() {
-                        1 => self.band_panels::<S, 1>(s, pair.start, &panels, pass, coming),
-                        _ => self.band_panels::<S, 2>(s, pair.start, &panels, pass, coming),
+                        1 => self.band_panels::<S, 1, ASK, ABREAST>(s, pair.start, &panels, pass, coming),
+                        _ => self.band_panels::<S, 2, ASK, ABREAST>(s, pair.start, &panels, pass, coming),
                     }
                 }
             }
@@ -64,7 +86,7 @@ impl Matmul<'_> {
 
     /// Some bands over a slice of NV panels of a group, the slice of the panels behind it asked for by all bands in equal shares.
     #[inline(always)]
-    fn band_panels<S: Dot, const NV: usize>(
+    fn band_panels<S: Dot, const NV: usize, const ASK: usize, const ABREAST: bool>(
         &mut self,
         s: S,
         panel: usize,
@@ -88,10 +110,10 @@ impl Matmul<'_> {
                     }
                 }
                 let sums = Waiting { sums: &mut sums[panel - group.start..], pitch: group.len() };
-                match pass.bands.count() {
-                    ..4 => pass.run(s, w, start, sums, pass.even::<S, NV, 4>(s, next)),
-                    4..8 => pass.run(s, w, start, sums, pass.even::<S, NV, 2>(s, next)),
-                    _ => pass.run(s, w, start, sums, pass.singly(s, next)),
+                if const { ASK == 1 } {
+                    pass.run(s, w, start, sums, pass.singly(s, next));
+                } else {
+                    pass.run(s, w, start, sums, pass.even::<S, NV, ASK, ABREAST>(s, next));
                 }
             },
         )
@@ -149,18 +171,23 @@ impl BandPass<'_> {
         sums.park(s, acc);
     }
 
-    /// Asks for ASK lines of `coming` in each unit: for all but the last few at an even pace while all bands pass, one part after the other,
-    /// as memory is read fastest; for fewer than ASK not at all.
+    /// Asks for ASK lines of `coming` in each unit: for all but the last few at an even pace while all bands pass, one part after the other
+    /// or both [abreast](request); for fewer than ASK not at all.
     #[inline(always)]
-    pub fn even<S: Dot, const NV: usize, const ASK: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
+    pub fn even<S: Dot, const NV: usize, const ASK: usize, const ABREAST: bool>(
+        &self,
+        s: S,
+        coming: [&[[i8; 64]]; NV],
+    ) -> impl FnMut() {
         let units = self.steps.len() / UNIT;
         let coming = if coming[0].len() < ASK { [&[[0; 64]; ASK][..]; NV] } else { coming };
+        let lines = if ABREAST { coming[0].len() - ASK / NV } else { NV * coming[0].len() - ASK };
         // In 2^-32 of a line.
-        let rate = (((NV * coming[0].len() - ASK) as u64) << 32) / (self.bands.count() * units) as u64;
+        let rate = ((lines as u64) << 32) / (self.bands.count() * units) as u64;
         let mut at = rate * (self.some.start * units) as u64;
         #[inline(always)]
         move || {
-            request::<S, NV, ASK>(s, coming, (at >> 32) as usize);
+            request::<S, NV, ASK, ABREAST>(s, coming, (at >> 32) as usize);
             at += rate;
         }
     }
@@ -175,7 +202,7 @@ impl BandPass<'_> {
         #[inline(always)]
         move || {
             if unit < share && line < lines {
-                request::<S, NV, 1>(s, coming, line);
+                request::<S, NV, 1, false>(s, coming, line);
                 line += 1;
             }
             unit = if unit + 1 < units { unit + 1 } else { 0 };
@@ -183,13 +210,17 @@ impl BandPass<'_> {
     }
 }
 
-/// Asks for ASK lines of one or two parts of equal length, counted through both.
+/// Asks for ASK lines of one or two parts of equal length from a line on, counted through both, or in each of both if they are ABREAST.
 #[inline(always)]
-fn request<S: Dot, const NV: usize, const ASK: usize>(s: S, parts: [&[[i8; 64]]; NV], first: usize) {
-    const { assert!(NV <= 2) };
+fn request<S: Dot, const NV: usize, const ASK: usize, const ABREAST: bool>(s: S, parts: [&[[i8; 64]]; NV], first: usize) {
+    const { assert!(NV <= 2 && (!ABREAST || ASK % NV == 0)) };
     let length = parts[0].len();
-    for line in first..first + ASK {
-        let (part, line) = if NV == 1 || line < length { (0, line) } else { (1, line - length) };
+    for i in 0..ASK {
+        let (part, line) = match first + i {
+            _ if ABREAST => (i % NV, first + i / NV),
+            line if NV == 1 || line < length => (0, line),
+            line => (1, line - length),
+        };
         s.prefetch(&parts[part][line]);
     }
 }

@@ -5,7 +5,7 @@
 //! that waits for its lines, and sums wait only where K is long. The columns of a pair lie as the token weaves them until all
 //! sums are there.
 
-use super::bands::{BandPass, SLICE, UNIT, slices};
+use super::bands::{BandPass, SLICE, UNIT, asking, slices};
 use super::matmul::{Finished, Sink};
 use super::rows::{Bands, PackedRows};
 use super::unit::{GROUP_SUMS, each_group};
@@ -29,14 +29,21 @@ pub(super) struct Stripes<'a> {
 }
 
 impl Stripes<'_> {
-    /// Groups of panels, of which the first is even; in a group pairs of them by all bands.
+    /// All rows by some panels, of which the first is even.
     #[inline(always)]
-    pub fn run<S: Dot>(mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
-        for (panels, some) in each_group(panels, self.bands.count(), Bands::MOST) {
+    pub fn run<S: Dot>(self, s: S, panels: Range<usize>, sink: Sink<'_>) {
+        let bands = self.bands;
+        asking!(self.groups::<S>(s, bands, panels, sink));
+    }
+
+    /// Groups of panels, and in a group pairs of them by all bands.
+    #[inline(always)]
+    fn groups<S: Dot, const ASK: usize, const ABREAST: bool>(mut self, s: S, bands: Bands, panels: Range<usize>, sink: Sink<'_>) {
+        for (panels, some) in each_group(panels, bands.count(), Bands::MOST) {
             for panel in panels.clone().step_by(2) {
-                self.pair(s, panel, &panels, some.clone());
+                self.pair::<S, ASK, ABREAST>(s, panel, &panels, some.clone());
             }
-            let (rows, width) = (self.bands.range(some), panels.len());
+            let (rows, width) = (bands.range(some), panels.len());
             let sums = bytemuck::cast_slice_mut(&mut self.words[..GROUP_SUMS * 8]);
             in_order(s, &mut sums[..rows.len() * waiting(width)], width);
             let sums = &sums[..rows.len() * width];
@@ -46,7 +53,13 @@ impl Stripes<'_> {
 
     /// Some bands over a pair of a group, the stripe behind it asked for by all bands in equal shares.
     #[inline(always)]
-    fn pair<S: Dot>(&mut self, s: S, panel: usize, group: &Range<usize>, some: Range<usize>) {
+    fn pair<S: Dot, const ASK: usize, const ABREAST: bool>(
+        &mut self,
+        s: S,
+        panel: usize,
+        group: &Range<usize>,
+        some: Range<usize>,
+    ) {
         s.apart(
             #[inline(always)]
             move || {
@@ -66,10 +79,10 @@ impl Stripes<'_> {
                     let stripe = Stripe { weights, panel, packed: [&mut a[..steps.len()], &mut b[..steps.len()]] };
                     let pass = BandPass { x, bands, some: some.clone(), steps };
                     let sums = Waiting { sums: &mut *sums, pitch: waiting(group.len()) };
-                    match bands.count() {
-                        ..4 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 4>(s, [coming])),
-                        4..8 => stripe.pass(s, &pass, sums, pass.even::<S, 1, 2>(s, [coming])),
-                        _ => stripe.pass(s, &pass, sums, pass.singly(s, [coming])),
+                    if const { ASK == 1 } {
+                        stripe.pass(s, &pass, sums, pass.singly(s, coming));
+                    } else {
+                        stripe.pass(s, &pass, sums, pass.even::<S, 2, ASK, ABREAST>(s, coming));
                     }
                 }
             },
@@ -186,11 +199,12 @@ fn edge(weights: WeightRows<'_>, panel: usize, row: usize) -> [[[i8; 32]; 4]; UN
     quads
 }
 
-/// The whole lines of some quads of a stripe.
+/// The whole lines of some quads of a stripe, in halves of equal length.
 #[inline(always)]
-fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> &[[i8; 64]] {
+fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> [&[[i8; 64]]; 2] {
     let all = from_row(weights, panel, 4 * quads.start).as_chunks().0;
-    &all[..all.len().min(2 * quads.len())]
+    let half = quads.len().min(all.len() / 2);
+    [&all[..half], &all[half..][..half]]
 }
 
 /// Panels whose sums wait beside each other: those of a pair are never apart.
