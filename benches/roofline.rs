@@ -1,14 +1,17 @@
 //! The int8 operations against what the machine can do: the bare dot instruction, and a stream over the same weights.
 //!
 //! `cargo bench --bench roofline [-- --isa NAME] [--only TEXT] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the
-//! best of a few rounds, in which the floors take turns with the operation, so that all see one clock. With `--only`, the lines that
+//! best of a few rounds, in which the floors take turns with the operation; in brackets stands the median of the shares of single rounds,
+//! for clocks that change between rounds. With `--only`, the lines that
 //! hold the text; with `--threads`, that many, each on a core of its own, against one at 256 rows, the median of five rounds.
 //! Without `--bench`, as `cargo test` runs it, small sizes once.
 
 mod cores;
 mod floors;
+mod median;
 
 use floors::{peak, seconds, stream};
+use median::median;
 use std::fmt::Write;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
@@ -44,6 +47,8 @@ struct Found {
     peak: f64,
     /// Bytes a second.
     stream: f64,
+    /// Operations that the bare instruction would have done meanwhile, at the clock of the same round: their median.
+    meanwhile: f64,
 }
 
 impl<P: ParallelFor> Setting<P> {
@@ -61,14 +66,18 @@ impl<P: ParallelFor> Setting<P> {
 
     /// The best times of an operation and of the floors, which take turns; the stream is over the bytes of all weights that it reads.
     fn race(&self, weight: &[i8], operation: &mut dyn FnMut()) -> Found {
-        let mut found = Found { time: f64::MAX, peak: 0.0, stream: 0.0 };
+        let mut found = Found { time: f64::MAX, peak: 0.0, stream: 0.0, meanwhile: 0.0 };
+        let mut meanwhile = vec![];
         for round in 0..4 * self.rounds {
-            found.time = found.time.min(seconds(&mut *operation));
-            found.peak = found.peak.max(peak(self.level));
+            let (time, peak) = (seconds(&mut *operation), peak(self.level));
+            meanwhile.push(time * peak);
+            found.time = found.time.min(time);
+            found.peak = found.peak.max(peak);
             if round % 4 == 0 {
                 found.stream = found.stream.max(stream(self.level, weight));
             }
         }
+        found.meanwhile = median(&mut meanwhile);
         found
     }
 
@@ -120,7 +129,7 @@ impl<P: ParallelFor> Setting<P> {
             call.weight_format = FORMAT_PACKED;
             self.host.run(call, &mut scratch).unwrap();
         });
-        found.time /= 8.0;
+        (found.time, found.meanwhile) = (found.time / 8.0, found.meanwhile / 8.0);
         assert!(scale.iter().all(|&scale| scale > 0.0) && y.contains(&127) | y.contains(&-127));
         found
     }
@@ -166,15 +175,16 @@ fn main() {
         println!("{}", isa.name());
         let size = setting.size;
         let (mut curve, mut roof) = (vec![], [0.0f64; 2]);
-        let line = |name: &str, m: usize, Found { time, peak, stream }: Found| {
+        let line = |name: &str, m: usize, Found { time, peak, stream, meanwhile }: Found| {
             let (operations, bytes) = (2.0 * (m * size * size) as f64, (size * size) as f64);
             let (rate, floor) = (operations / time, (operations / peak).max(bytes / stream));
             println!(
-                "  {name:<27} {:8.1} us {:7.1} GOPS {:4.1} % of dot {:4.0} {:5.1} % of stream {:4.1} {:5.2} of the longer floor",
+                "  {name:<27} {:8.1} us {:7.1} GOPS {:4.1} % of dot {:4.0} ({:4.1} %) {:5.1} % of stream {:4.1} {:5.2} of the longer floor",
                 time * 1e6,
                 rate / 1e9,
                 rate / peak * 100.0,
                 peak / 1e9,
+                operations / meanwhile * 100.0,
                 bytes / time / stream * 100.0,
                 stream / 1e9,
                 time / floor

@@ -25,9 +25,6 @@ pub(super) fn has_large_first_cache() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
-/// The fewest rows that lie in bands on processors with AMX: there the weights of two bands are asked for faster than they come.
-const FROM_WITH_AMX: usize = 17;
-
 /// Whether so many rows that meet weights of this [`Lie`] should be packed in bands: where caches are large enough for two pairs of panels.
 /// Without AMX stripes are met by bands only where more rows meet them than are woven, and whole rows of weights never.
 ///
@@ -41,10 +38,8 @@ pub fn suit_bands(isa: Isa, rows: usize, lie: Lie) -> bool {
     if isa != BANDED {
         return false;
     }
-    if Isa::Avx512Amx.is_available() {
-        return rows >= FROM_WITH_AMX;
-    }
     let from = match lie {
+        _ if Isa::Avx512Amx.is_available() => Bands::FROM,
         _ if has_small_first_cache() || has_small_second_cache() => return false,
         Lie::Panels => Bands::FROM,
         Lie::Stripes => few_rows(isa, lie) + 1,
