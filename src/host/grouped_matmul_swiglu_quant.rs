@@ -1,6 +1,6 @@
 //! The grouped product on the host, a chunk of rows at a time: packed rows, sums by tiles over the pool, then each row's epilogue.
 //!
-//! A chunk is as many whole groups of rows as fit in the cache with their sums, or part of one large group. Its tiles, of whichever
+//! A chunk is as many whole groups of rows as fit in the cache with their sums, or one large group or part of it. Its tiles, of whichever
 //! expert, are divided among the workers alike; so skewed routing costs nothing but the reading of the weights.
 
 use super::Host;
@@ -15,13 +15,16 @@ use crate::parallel::{self, Column, From, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Describe, Dims, Tensor, TensorMut};
 use core::alloc::Layout;
-use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::dispatch::{Isa, Level};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{GroupScale, GroupSwigluQuant, Quantiser, SwigluQuant};
 use tilekern_kernels::tiles::PackedRows;
 
 /// Bytes of a chunk's sums, about: they share the second cache with the packed rows.
 const SUMS: usize = 1 << 20;
+
+/// The same of a large group on a unit for tiles, which computes sooner than weights are read again.
+const LARGE_GROUP_SUMS: usize = 4 << 20;
 
 /// Words between two rows of the sums, a cache line: so rows of a power of two do not share the sets of a cache.
 const APART: usize = 16;
@@ -42,13 +45,23 @@ pub(super) struct Slots {
     halves: half_products::Slots,
 }
 
-/// The most rows of a chunk.
-fn capacity(d: GroupedSizes, format: i32) -> usize {
-    chunk_rows(d.m, d.k, format).min((SUMS / 4 / d.n).clamp(64, 256))
+/// The most rows of a chunk: of several groups, and of one, which is no less.
+#[derive(Clone, Copy)]
+struct Capacity {
+    groups: usize,
+    group: usize,
 }
 
-pub(super) fn plan(workers: usize, d: GroupedSizes, format: i32) -> Result<(Plan, Slots), Error> {
-    let (mut plan, rows) = (Plan::new(), capacity(d, format));
+impl Capacity {
+    fn of(level: Level, d: GroupedSizes, format: i32) -> Capacity {
+        let rows = |sums: usize| chunk_rows(d.m, d.k, format).min((sums / 4 / d.n).clamp(64, 256));
+        let is_large = level.isa() == Isa::Avx512Amx && d.scales.is_none();
+        Capacity { groups: rows(SUMS), group: rows(if is_large { LARGE_GROUP_SUMS } else { SUMS }) }
+    }
+}
+
+pub(super) fn plan(workers: usize, level: Level, d: GroupedSizes, format: i32) -> Result<(Plan, Slots), Error> {
+    let (mut plan, rows) = (Plan::new(), Capacity::of(level, d, format).group);
     let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
     let slots = Slots {
         rows: RowSlots::plan(&mut plan, workers, if d.scales.is_none() { rows } else { 1 }, d.k)?,
@@ -81,22 +94,22 @@ fn groups(list: &Tensor<'_, i64>, counts: bool, rows: usize, mut each: impl FnMu
     Ok(())
 }
 
-/// Calls `each(first, segments, rows)` for every chunk of at most `room` rows; segments count from the chunk's first row.
+/// Calls `each(first, segments, rows)` for every chunk; segments count from the chunk's first row.
 fn chunks(
     list: &Tensor<'_, i64>,
     counts: bool,
     m: usize,
-    room: usize,
+    room: Capacity,
     segments: &mut [Segment],
     mut each: impl FnMut(usize, &[Segment], usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (mut first, mut used, mut result) = (0, 0, Ok(()));
     groups(list, counts, m, |expert, start, end| {
         // A group that does not fit is cut into equal parts.
-        let part = (end - start).div_ceil((end - start).div_ceil(room));
+        let part = (end - start).div_ceil((end - start).div_ceil(room.group));
         for start in (start..end).step_by(part) {
             let end = end.min(start + part);
-            if used > 0 && end - first > room {
+            if used > 0 && end - first > room.groups {
                 let full = core::mem::take(&mut used);
                 if result.is_ok() {
                     result = each(first, &segments[..full], start - first);
@@ -127,7 +140,7 @@ impl<P: ParallelFor> Host<P> {
         if is_empty(call, d) {
             return Ok(());
         }
-        let (plan, slots) = plan(self.pool.workers(), d, call.weight_format)?;
+        let (plan, slots) = plan(self.pool.workers(), self.level, d, call.weight_format)?;
         let space = plan.carve(scratch)?;
         let weight = match &call.weight {
             GroupedWeight::I8(view) => {
@@ -156,7 +169,7 @@ impl<P: ParallelFor> Host<P> {
         };
         let outputs = (&call.output, Column(&call.output_scale), call.output_offset.as_ref().map(Column));
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
-        chunks(&list, counts, d.m, capacity(d, call.weight_format), segments, |first, segments, count| {
+        chunks(&list, counts, d.m, Capacity::of(self.level, d, call.weight_format), segments, |first, segments, count| {
             let product = GroupedProduct { host: self, d, weight, segments, own: &own };
             let (all, pitch) = (first..first + count, d.n + APART);
             let lie = Dims::strided(&[count, d.n], &[pitch, 1])?;
@@ -195,7 +208,7 @@ impl<P: ParallelFor> Host<P> {
 impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
     fn workspace(&self, call: &GroupedMatmulSwigluQuant<'_, Self>) -> Result<Layout, Error> {
         let d = call.check(false)?;
-        let plan = if is_empty(call, d) { Plan::new() } else { plan(self.pool.workers(), d, call.weight_format)?.0 };
+        let plan = if is_empty(call, d) { Plan::new() } else { plan(self.pool.workers(), self.level, d, call.weight_format)?.0 };
         Ok(plan.layout())
     }
 

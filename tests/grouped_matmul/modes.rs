@@ -24,13 +24,15 @@ fn grouped_matmul_random_calls_of_every_mode() {
     }
 }
 
-/// Long groups are cut into chunks, and many short ones share one; the sums of a chunk are those of its experts.
+/// Long groups are cut into chunks, and many short ones share one; the sums of a chunk are those of its experts. The more columns, the
+/// fewer rows have room; on a unit for tiles long groups have more than short ones together.
 #[test]
 fn grouped_matmul_skewed_routing() {
     let mut random = Random(62);
-    let counts: [&[i64]; 4] = [&[0, 700, 0, 1, 2], &[1; 90], &[0, 0, 0, 0], &[255, 1, 0, 257, 3]];
-    for list in counts {
-        let (e, k, n) = (list.len(), 20, 34);
+    let narrow: [&[i64]; 4] = [&[0, 700, 0, 1, 2], &[1; 90], &[0, 0, 0, 0], &[255, 1, 0, 257, 3]];
+    let wide: [&[i64]; 2] = [&[3, 61, 97, 2, 256, 64, 1], &[65, 0, 280, 40, 30]];
+    for (list, n) in narrow.into_iter().map(|list| (list, 34)).chain(wide.into_iter().map(|list| (list, 4100))) {
+        let (e, k) = (list.len(), 20);
         let m = list.iter().sum::<i64>() as usize + 3;
         let mut bytes = |count: usize| -> Vec<i8> { (0..count).map(|_| random.int8()).collect() };
         let (x, w) = (bytes(m * k), bytes(e * k * n));
