@@ -56,12 +56,11 @@ struct Config {
     rows: [u8; 16],
 }
 
-/// Bytes between a request for weights and their use: where a row of blocks comes back to them they lie in the second cache, and
-/// where it is alone the processor's own streams run further ahead.
+/// Bytes between a request for weights and their use by a block that is alone: the processor's own streams run further ahead.
 const NEAR: usize = 2048;
 
-/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for weights that come [`NEAR`] bytes behind
-/// these, and for its share of `ahead`.
+/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of `ahead`, or where nothing is ahead
+/// for weights that come [`NEAR`] bytes behind these: asked for twice, they would keep the tiles waiting.
 macro_rules! multiply {
     ($zero:literal, $load:literal, $body:literal, $store:literal, $block:ident, $($rest:ident),*) => {
         match $block.adds {
@@ -79,12 +78,6 @@ macro_rules! multiply {
                 $start,
                 "2:",
                 $body,
-                ".set line, 0",
-                ".rept 16",
-                "prefetcht0 [{b0} + {near} + line]",
-                "prefetcht0 [{b1} + {near} + line]",
-                ".set line, line + 64",
-                ".endr",
                 "mov {i}, {lines}",
                 "test {i}, {i}",
                 "jz 4f",
@@ -95,7 +88,15 @@ macro_rules! multiply {
                 "add {p1}, 64",
                 "dec {i}",
                 "jnz 3b",
+                "jmp 5f",
                 "4:",
+                ".set line, 0",
+                ".rept 16",
+                "prefetcht0 [{b0} + {near} + line]",
+                "prefetcht0 [{b1} + {near} + line]",
+                ".set line, line + 64",
+                ".endr",
+                "5:",
                 "add {a0}, 64",
                 "add {a1}, 64",
                 "add {b0}, 1024",
