@@ -36,6 +36,19 @@ pub(super) fn vnni_chunk_rows(m: usize, k: usize, banded: bool) -> usize {
     if (m.max(1) - 1) % whole + 1 < Bands::FROM { rows } else { whole }
 }
 
+/// The same of packed weights on a unit for tiles: all rows where they leave most of the second cache to weights, or a quarter of it at a
+/// time, in whole blocks unless less than one would be left for the last chunk.
+pub(super) fn unit_chunk_rows(m: usize, k: usize) -> usize {
+    const BLOCK: usize = 32;
+    let (most, all) = (|bytes: usize| (bytes / k.next_multiple_of(64)).clamp(64, 256), chunk_rows(m, k, FORMAT_PACKED));
+    if m <= most(CHUNK / 4 * 3) {
+        return all;
+    }
+    let rows = equal_parts(m, most(CHUNK / 2));
+    let whole = rows.next_multiple_of(BLOCK).min(all);
+    if (m - 1) % whole + 1 < BLOCK { rows } else { whole }
+}
+
 fn equal_parts(m: usize, most: usize) -> usize {
     m.div_ceil(m.div_ceil(most).max(1)).max(1)
 }
@@ -108,7 +121,7 @@ impl PackedChunk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bands, FORMAT_PACKED, chunk_rows, vnni_chunk_rows};
+    use super::{Bands, FORMAT_PACKED, chunk_rows, unit_chunk_rows, vnni_chunk_rows};
 
     #[test]
     fn last_chunks_are_not_small_and_all_fit() {
@@ -118,6 +131,12 @@ mod tests {
                 let last = (m - 1) % rows + 1;
                 assert!(rows <= chunk_rows(m, k, FORMAT_PACKED), "{m} x {k}: {rows}");
                 assert!(last >= m.min(Bands::FROM), "{m} x {k}: {last} of {rows}");
+            }
+            for m in 1..1200 {
+                let rows = unit_chunk_rows(m, k);
+                let last = (m - 1) % rows + 1;
+                assert!(rows <= chunk_rows(m, k, FORMAT_PACKED), "{m} x {k}: {rows}");
+                assert!(last >= m.min(32), "{m} x {k}: {last} of {rows}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The int8 product on the host: chunks of rows, columns over the pool, a sink that scales the sums.
 
 use super::Host;
-use super::activations::{RowSlots, chunk_rows, vnni_chunk_rows};
+use super::activations::{RowSlots, chunk_rows, unit_chunk_rows, vnni_chunk_rows};
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
@@ -137,6 +137,7 @@ impl<P: ParallelFor> Host<P> {
         let (level, past) = (self.level, goes_past(d, &call.out));
         let rows = match weight {
             Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k, weight.suits_bands(level, d.m)),
+            Weight::Packed(_) if level.isa() == Isa::Avx512Amx => unit_chunk_rows(d.m, d.k),
             _ => chunk_rows(d.m, d.k, call.weight_format),
         };
         for first in (0..d.m).step_by(rows) {

@@ -5,7 +5,6 @@ use super::gemv::gemv;
 use super::matmul::{Finished, Sink, Sweep};
 use super::side_by_side::slices;
 use super::waiting::widths;
-use super::ways::has_large_first_cache;
 use crate::dispatch::has_small_first_cache;
 use crate::simd::Dot;
 use core::ops::Range;
@@ -29,7 +28,7 @@ const fn at_once<S: Dot>(nv: usize) -> usize {
 /// serve more rows better.
 fn in_parts<S: Dot>(nv: usize) -> usize {
     match in_small_parts::<S>() {
-        true if has_large_first_cache() => 16,
+        true if !has_small_first_cache() => 16,
         true => 128,
         false => at_once::<S>(nv),
     }
