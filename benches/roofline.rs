@@ -2,9 +2,8 @@
 //!
 //! `cargo bench --bench roofline [-- --isa NAME] [--only TEXT] [--svg FILE] [--threads COUNT]`. K = N = 4096; each figure is the
 //! best of a few rounds, in which the floors take turns with the operation; in brackets stands the median of the shares of single rounds,
-//! for clocks that change between rounds. With `--only`, the lines that
-//! hold the text; with `--threads`, that many, each on a core of its own, against one at 256 rows, the median of five rounds.
-//! Without `--bench`, as `cargo test` runs it, small sizes once.
+//! for clocks that change between rounds. With `--only`, the lines that hold the text; with `--threads`, that many, each on a core of its
+//! own, against one at 256 rows, the median of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
 
 mod cores;
 mod floors;

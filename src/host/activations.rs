@@ -15,38 +15,51 @@ const CHUNK: usize = 1 << 20;
 /// The same where packing the weights for each chunk takes longer than reading activations that do not stay there.
 const LONG_CHUNK: usize = 3 << 20;
 
+/// The most rows of a chunk of `m` rows of length `k` that fill so many bytes, about.
+fn most_rows(m: usize, k: usize, bytes: usize) -> usize {
+    (bytes / k.next_multiple_of(64)).clamp(64, 256).min(m.max(1))
+}
+
+/// The same of rows that meet weights of some format.
+pub(super) fn most_chunk_rows(m: usize, k: usize, format: i32) -> usize {
+    most_rows(m, k, if format == FORMAT_ND { LONG_CHUNK } else { CHUNK })
+}
+
 /// Rows of a chunk of `m` rows of length `k` that meet weights of some format: chunks are equal but for the last.
 pub(super) fn chunk_rows(m: usize, k: usize, format: i32) -> usize {
-    let bytes = if format == FORMAT_ND { LONG_CHUNK } else { CHUNK };
-    equal_parts(m, (bytes / k.next_multiple_of(64)).clamp(64, 256))
+    equal_parts(m, most_chunk_rows(m, k, format))
 }
 
 /// The same of packed weights on VNNI: fewer, so that the second cache has room for weights. Where these stay there while bands pass, rows
-/// fill a quarter of 2 MiB, as processors with AMX have, of 1 MiB a little more, but where K is very long. They come in whole groups of
-/// eight, unless few would be left for the last chunk.
+/// fill a quarter of 2 MiB, as processors with AMX have, of 1 MiB a little more, but where K is very long. They come in whole bands,
+/// unless few would be left for the last chunk.
 pub(super) fn vnni_chunk_rows(m: usize, k: usize, banded: bool) -> usize {
     let bytes = match banded {
         false => CHUNK,
         true if Isa::Avx512Amx.is_available() => CHUNK / 2,
         true => CHUNK / 16 * 5,
     };
-    let most = (bytes / k.next_multiple_of(64)).clamp(64, 128);
-    let rows = equal_parts(m, most);
-    let whole = rows.next_multiple_of(Bands::MOST).min(chunk_rows(m, k, FORMAT_PACKED));
-    if (m.max(1) - 1) % whole + 1 < Bands::FROM { rows } else { whole }
+    let rows = equal_parts(m, most_rows(m, k, bytes).min(128));
+    whole(m, k, rows, Bands::MOST, Bands::FROM).unwrap_or(rows)
 }
 
-/// The same of packed weights on a unit for tiles: all rows where they leave most of the second cache to weights, or a quarter of it at a
-/// time, in whole blocks unless less than one would be left for the last chunk.
+/// The same of packed weights on a unit for tiles: all rows where they leave most of the second cache to weights, else about a quarter of it
+/// at a time, in whole blocks as far as there is room; as few chunks as can be, if else less than a block would be left for the last.
 pub(super) fn unit_chunk_rows(m: usize, k: usize) -> usize {
     const BLOCK: usize = 32;
-    let (most, all) = (|bytes: usize| (bytes / k.next_multiple_of(64)).clamp(64, 256), chunk_rows(m, k, FORMAT_PACKED));
-    if m <= most(CHUNK / 4 * 3) {
-        return all;
+    match m <= most_rows(m, k, CHUNK / 4 * 3) {
+        true => m.max(1),
+        false => {
+            let rows = equal_parts(m, most_rows(m, k, CHUNK / 2));
+            whole(m, k, rows, BLOCK, BLOCK).unwrap_or(chunk_rows(m, k, FORMAT_PACKED))
+        }
     }
-    let rows = equal_parts(m, most(CHUNK / 2));
-    let whole = rows.next_multiple_of(BLOCK).min(all);
-    if (m - 1) % whole + 1 < BLOCK { rows } else { whole }
+}
+
+/// Rows in whole blocks, where there is room, unless fewer than `least` of `m` would be left for the last chunk.
+fn whole(m: usize, k: usize, rows: usize, block: usize, least: usize) -> Option<usize> {
+    let whole = rows.next_multiple_of(block).min(chunk_rows(m, k, FORMAT_PACKED));
+    ((m.max(1) - 1) % whole + 1 >= least).then_some(whole)
 }
 
 fn equal_parts(m: usize, most: usize) -> usize {

@@ -4,7 +4,7 @@
 //! expert, are divided among the workers alike; so skewed routing costs nothing but the reading of the weights.
 
 use super::Host;
-use super::activations::{PackedChunk, RowSlots, chunk_rows};
+use super::activations::{PackedChunk, RowSlots, chunk_rows, most_chunk_rows};
 use super::half_products::{self, HalfProducts, WIDTH};
 use super::quant_matmul::{Offset, Target, store_integers};
 use super::weight::{Weight, plan_stage, product_words};
@@ -54,9 +54,13 @@ struct Capacity {
 
 impl Capacity {
     fn of(level: Level, d: GroupedSizes, format: i32) -> Capacity {
-        let rows = |sums: usize| chunk_rows(d.m, d.k, format).min((sums / 4 / d.n).clamp(64, 256));
-        let is_large = level.isa() == Isa::Avx512Amx && d.scales.is_none();
-        Capacity { groups: rows(SUMS), group: rows(if is_large { LARGE_GROUP_SUMS } else { SUMS }) }
+        let fit = |sums: usize| (sums / 4 / d.n).clamp(64, 256);
+        let groups = chunk_rows(d.m, d.k, format).min(fit(SUMS));
+        let group = match level.isa() == Isa::Avx512Amx && d.scales.is_none() {
+            true => most_chunk_rows(d.m, d.k, format).min(fit(LARGE_GROUP_SUMS)),
+            false => groups,
+        };
+        Capacity { groups, group }
     }
 }
 

@@ -41,7 +41,7 @@ fn packed<'a>(x: Tensor<'a, i8>, weight: &'a [i8], out: Product<'a, Host>) -> Qu
     QuantMatmul { weight_format: FORMAT_PACKED, ..QuantMatmul::new(x, weight, out) }
 }
 
-const SHAPES: [(usize, usize, usize); 18] = [
+const SHAPES: [(usize, usize, usize); 19] = [
     (1, 1, 1),
     (1, 64, 64),
     (1, 172, 64),
@@ -55,6 +55,7 @@ const SHAPES: [(usize, usize, usize); 18] = [
     (8, 256, 96),
     (11, 68, 17),
     (13, 31, 130),
+    (97, 8200, 32),
     (49, 20, 40),
     (97, 36, 20),
     (128, 24, 70),

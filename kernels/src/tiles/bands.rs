@@ -193,7 +193,7 @@ impl BandPass<'_> {
     }
 
     /// Asks for all lines of `coming` in the same order, one in a unit, where that is enough: each band for its share, in its first units.
-    /// At an even pace more bands than eight would ask again for lines that are on their way.
+    /// At an even pace more bands than eight would ask again for lines that are on their way, which only processors with AMX do not mind.
     #[inline(always)]
     pub fn singly<S: Dot, const NV: usize>(&self, s: S, coming: [&[[i8; 64]]; NV]) -> impl FnMut() {
         let (lines, units) = (NV * coming[0].len(), self.steps.len() / UNIT);
@@ -249,3 +249,6 @@ fn tile<S: Dot, const MR: usize, const NV: usize>(
     }
     acc
 }
+
+#[cfg(test)]
+mod tests;

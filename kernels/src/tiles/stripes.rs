@@ -80,9 +80,10 @@ impl Stripes<'_> {
                     let pass = BandPass { x, bands, some: some.clone(), steps };
                     let sums = Waiting { sums: &mut *sums, pitch: waiting(group.len()) };
                     if const { ASK == 1 } {
-                        stripe.pass(s, &pass, sums, pass.singly(s, coming));
+                        stripe.pass(s, &pass, sums, pass.singly(s, [coming]));
                     } else {
-                        stripe.pass(s, &pass, sums, pass.even::<S, 2, ASK, ABREAST>(s, coming));
+                        let (a, b) = coming.split_at(coming.len() / 2);
+                        stripe.pass(s, &pass, sums, pass.even::<S, 2, ASK, ABREAST>(s, [a, &b[..a.len()]]));
                     }
                 }
             },
@@ -199,12 +200,11 @@ fn edge(weights: WeightRows<'_>, panel: usize, row: usize) -> [[[i8; 32]; 4]; UN
     quads
 }
 
-/// The whole lines of some quads of a stripe, in halves of equal length.
+/// The whole lines of some quads of a stripe.
 #[inline(always)]
-fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> [&[[i8; 64]]; 2] {
+fn lines(weights: WeightRows<'_>, panel: usize, quads: Range<usize>) -> &[[i8; 64]] {
     let all = from_row(weights, panel, 4 * quads.start).as_chunks().0;
-    let half = quads.len().min(all.len() / 2);
-    [&all[..half], &all[half..][..half]]
+    &all[..all.len().min(2 * quads.len())]
 }
 
 /// Panels whose sums wait beside each other: those of a pair are never apart.

@@ -1,7 +1,7 @@
 //! The loops of a product on a unit that multiplies whole tiles: pairs of panels by blocks of 32 rows, all of K at once.
 //!
-//! The first block of a pair brings its weights into the second cache and the others find them there; meanwhile each asks for its
-//! share of the next pair, so that reading goes on while they compute.
+//! The blocks of a pair find its weights in the second cache; meanwhile each asks for its share of the next pair, so that reading goes on
+//! while they compute.
 
 use super::matmul::{Finished, GROUP, MATMUL_WORDS, Matmul};
 use crate::simd::{TileUnit, Tiles};

@@ -56,7 +56,7 @@ struct Config {
     rows: [u8; 16],
 }
 
-/// Bytes between a request for weights and their use by a block that is alone: the processor's own streams run further ahead.
+/// Bytes between a request for weights and their use where nothing is ahead: the processor's own streams run further.
 const NEAR: usize = 2048;
 
 /// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of `ahead`, or where nothing is ahead
