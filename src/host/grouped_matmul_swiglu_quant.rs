@@ -33,6 +33,7 @@ const APART: usize = 16;
 type Segment = [usize; 3];
 
 pub(super) struct Slots {
+    capacity: Capacity,
     rows: RowSlots,
     words: WorkerSlot<u64>,
     stage: WorkerSlot<[i8; 64]>,
@@ -65,9 +66,11 @@ impl Capacity {
 }
 
 pub(super) fn plan(workers: usize, level: Level, d: GroupedSizes, format: i32) -> Result<(Plan, Slots), Error> {
-    let (mut plan, rows) = (Plan::new(), Capacity::of(level, d, format).group);
+    let (mut plan, capacity) = (Plan::new(), Capacity::of(level, d, format));
+    let rows = capacity.group;
     let too_large = || Error::invalid("x", "a size that fits in memory", "an overflow");
     let slots = Slots {
+        capacity,
         rows: RowSlots::plan(&mut plan, workers, if d.scales.is_none() { rows } else { 1 }, d.k)?,
         words: plan.each(workers, product_words(format))?,
         stage: plan_stage(&mut plan, workers, format, d.weight())?,
@@ -173,7 +176,7 @@ impl<P: ParallelFor> Host<P> {
         };
         let outputs = (&call.output, Column(&call.output_scale), call.output_offset.as_ref().map(Column));
         let rooms = (space.take_each(slots.columns), space.take_each(slots.row), space.take_each(slots.output));
-        chunks(&list, counts, d.m, Capacity::of(self.level, d, call.weight_format), segments, |first, segments, count| {
+        chunks(&list, counts, d.m, slots.capacity, segments, |first, segments, count| {
             let product = GroupedProduct { host: self, d, weight, segments, own: &own };
             let (all, pitch) = (first..first + count, d.n + APART);
             let lie = Dims::strided(&[count, d.n], &[pitch, 1])?;

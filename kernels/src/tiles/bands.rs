@@ -38,13 +38,13 @@ pub(super) fn slices(k: usize) -> (usize, impl Fn(usize) -> usize) {
 /// Calls a method for the way in which bands ask for lines that come: so many in a unit, of two parts one after the other or abreast.
 /// Processors differ in what is fastest, and a tile that chose while running would ask later.
 macro_rules! asking {
-    ($this:ident.$method:ident::<$s:ident>($argument:ident, $bands:expr $(, $more:expr)*)) => {
+    ($bands:expr, $this:ident.$method:ident::<$s:ident>($($argument:ident),*)) => {
         match ($crate::dispatch::Isa::Avx512Amx.is_available(), $bands.count()) {
-            (false, ..4) => $this.$method::<$s, 4, false>($argument, $bands $(, $more)*),
-            (false, 4..8) => $this.$method::<$s, 2, false>($argument, $bands $(, $more)*),
-            (false, _) => $this.$method::<$s, 1, false>($argument, $bands $(, $more)*),
-            (true, ..4) => $this.$method::<$s, 4, true>($argument, $bands $(, $more)*),
-            (true, _) => $this.$method::<$s, 2, true>($argument, $bands $(, $more)*),
+            (false, ..4) => $this.$method::<$s, 4, false>($($argument),*),
+            (false, 4..8) => $this.$method::<$s, 2, false>($($argument),*),
+            (false, _) => $this.$method::<$s, 1, false>($($argument),*),
+            (true, ..4) => $this.$method::<$s, 4, true>($($argument),*),
+            (true, _) => $this.$method::<$s, 2, true>($($argument),*),
         }
     };
 }
@@ -54,7 +54,7 @@ impl Matmul<'_> {
     /// Rows that lie in bands.
     #[inline(always)]
     pub(super) fn in_bands<S: Dot>(self, s: S, bands: Bands) {
-        asking!(self.groups::<S>(s, bands));
+        asking!(bands, self.groups::<S>(s, bands));
     }
 
     /// Groups of panels, in a group slices of K, and of a slice pairs of panels by all bands.

@@ -32,13 +32,13 @@ impl Stripes<'_> {
     /// All rows by some panels, of which the first is even.
     #[inline(always)]
     pub fn run<S: Dot>(self, s: S, panels: Range<usize>, sink: Sink<'_>) {
-        let bands = self.bands;
-        asking!(self.groups::<S>(s, bands, panels, sink));
+        asking!(self.bands, self.groups::<S>(s, panels, sink));
     }
 
     /// Groups of panels, and in a group pairs of them by all bands.
     #[inline(always)]
-    fn groups<S: Dot, const ASK: usize, const ABREAST: bool>(mut self, s: S, bands: Bands, panels: Range<usize>, sink: Sink<'_>) {
+    fn groups<S: Dot, const ASK: usize, const ABREAST: bool>(mut self, s: S, panels: Range<usize>, sink: Sink<'_>) {
+        let bands = self.bands;
         for (panels, some) in each_group(panels, bands.count(), Bands::MOST) {
             for panel in panels.clone().step_by(2) {
                 self.pair::<S, ASK, ABREAST>(s, panel, &panels, some.clone());
