@@ -80,6 +80,13 @@ impl<'a> Panels<'a> {
         self.weights.get(p * self.quads + sums..)?.get(..self.window)
     }
 
+    /// The lines of the panels from `p` on, of so many at most; none of windows, which lie apart.
+    #[inline(always)]
+    pub(crate) fn behind(&self, p: usize, count: usize) -> &'a [[i8; 64]] {
+        let count = if self.window == self.quads { count.min(self.len().saturating_sub(p)) } else { 0 };
+        self.weights.get(p * self.quads..(p + count) * self.quads).unwrap_or_default()
+    }
+
     /// The quads of the panels from `p` on, and what lies behind them.
     #[inline(always)]
     pub(crate) fn from(&self, p: usize) -> &'a [[i8; 64]] {
@@ -89,6 +96,13 @@ impl<'a> Panels<'a> {
     /// Whether no cache holds all weights that are read in turn with these.
     pub(crate) fn come_from_memory(&self) -> bool {
         outgrow_caches(self.among)
+    }
+
+    /// Whether all weights that are read in turn with these are more than a core gets fast from a cache that it shares with many, as
+    /// those of servers are.
+    pub(crate) fn lie_far(&self) -> bool {
+        const FAR: usize = 64 << 20;
+        self.among >= FAR
     }
 
     /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel. Whoever
@@ -134,5 +148,9 @@ mod tests {
             assert_eq!(second.coming(3 + p), None);
         }
         assert_ne!(first.panel(0), second.panel(0));
+        assert_eq!(first.behind(1, 2), [first.panel(1), first.panel(2)].concat());
+        assert_eq!([first.behind(2, 2), first.behind(3, 2)], [first.panel(2), &[]]);
+        let sums = [[0; 64]; 2];
+        assert!(first.window(0, 0, 64, &sums).behind(1, 1).is_empty(), "a window's panels lie apart");
     }
 }

@@ -1,6 +1,6 @@
 //! What tokens add to a vector for products of int8: a dot instruction, and where there is one a unit that multiplies whole tiles.
 
-use super::Simd;
+use super::{Ahead, Simd};
 
 /// The 4-wide int8 dot product into `i32`: exact over the full range, -128 * -128 included.
 ///
@@ -121,13 +121,13 @@ pub trait TileUnit: Copy {
 
 /// The tiles of a [`TileUnit`].
 pub trait Tiles {
-    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels, or added to it. The lines of `ahead` are asked
-    /// for on the way.
+    /// `to[row * pitch + v] = sum over k of x[row][k] * w[v][k]`, for one or two panels, or added to it. What is `ahead` is asked for on
+    /// the way.
     fn multiply<const NV: usize>(
         &mut self,
         block: TileBlock<'_>,
         w: [&[[i8; 64]]; NV],
-        ahead: [&[[i8; 64]]; NV],
+        ahead: Ahead<'_>,
         to: &mut [[i32; 16]],
         pitch: usize,
     );
@@ -146,7 +146,7 @@ impl Tiles for core::convert::Infallible {
         &mut self,
         _block: TileBlock<'_>,
         _w: [&[[i8; 64]]; NV],
-        _ahead: [&[[i8; 64]]; NV],
+        _ahead: Ahead<'_>,
         _to: &mut [[i32; 16]],
         _pitch: usize,
     ) {

@@ -14,6 +14,8 @@
 //! * Everything between [`Simd::vectorize`] and an intrinsic is `#[inline(always)]`: a function that is not inlined is compiled
 //!   without the features of its caller and passes vectors through memory.
 
+mod ahead;
+pub use ahead::Ahead;
 mod dot;
 pub use dot::{Dot, TileBlock, TileUnit, Tiles};
 use dot::{even_odd, widen};

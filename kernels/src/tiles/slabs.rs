@@ -9,7 +9,7 @@ use super::unit::UNIT_ROWS;
 use super::waiting::widths;
 use super::weight_rows::WeightRows;
 use crate::pack::panel_vectors;
-use crate::simd::{Dot, TileBlock, TileUnit, Tiles};
+use crate::simd::{Ahead, Dot, TileBlock, TileUnit, Tiles};
 use core::ops::Range;
 
 /// Quads of K that are packed at once.
@@ -108,7 +108,7 @@ impl Slabs<'_> {
             // A quad is half a word.
             let block = TileBlock { x: &all.x[slab.start / 2..], steps: slab.len() / 16, adds: slab.start > 0, ..all };
             let at = (group.start - first) * rows + row * group.len() + panel - group.start;
-            tiles.multiply(block, w, [&[]; NV], &mut self.sums[at..], group.len());
+            tiles.multiply(block, w, Ahead::NONE, &mut self.sums[at..], group.len());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! while they compute.
 
 use super::matmul::{Finished, GROUP, MATMUL_WORDS, Matmul};
-use crate::simd::{TileUnit, Tiles};
+use crate::simd::{Ahead, TileUnit, Tiles};
 use core::ops::Range;
 
 /// Rows of a block on a unit for tiles.
@@ -63,18 +63,15 @@ impl Matmul<'_> {
     #[inline(always)]
     fn unit_panels<U: Tiles, const NV: usize>(&mut self, tiles: &mut U, panel: usize, group: &Range<usize>, rows: Range<usize>) {
         let (x, parked) = (self.x, bytemuck::cast_slice_mut(&mut self.words[..WAITING * 8]));
-        let (mut w, mut next): ([&[_]; NV], [&[_]; NV]) = ([&[]; NV], [&[]; NV]);
+        let mut w: [&[_]; NV] = [&[]; NV];
         for v in 0..NV {
             w[v] = self.weights.panel(panel + v);
-            // A block that is alone keeps the stream running itself.
-            if x.rows() > UNIT_ROWS && panel + 2 * NV <= self.weights.len() {
-                next[v] = self.weights.panel(panel + NV + v);
-            }
         }
         let blocks = x.rows().div_ceil(UNIT_ROWS);
+        // A block that is alone keeps the stream of what is near running itself.
+        let behind = if blocks > 1 || self.weights.lie_far() { self.weights.behind(panel + NV, NV) } else { &[] };
         for row in rows.clone().step_by(UNIT_ROWS) {
-            let (i, block) = (row / UNIT_ROWS, x.block(row..rows.end.min(row + UNIT_ROWS)));
-            let ahead = next.map(|next| &next[next.len() * i / blocks..next.len() * (i + 1) / blocks]);
+            let (ahead, block) = (Ahead::share(behind, row / UNIT_ROWS, blocks), x.block(row..rows.end.min(row + UNIT_ROWS)));
             let at = (row - rows.start) * group.len() + panel - group.start;
             tiles.multiply(block, w, ahead, &mut parked[at..], group.len());
         }

@@ -3,7 +3,7 @@
 use crate::common::{Random, levels};
 use crate::lanes::{ROUNDS, compare, get_i32, int, lanes};
 use tilekern_kernels::dispatch::Kernel;
-use tilekern_kernels::simd::{Dot, TileBlock, TileUnit, Tiles};
+use tilekern_kernels::simd::{Ahead, Dot, TileBlock, TileUnit, Tiles};
 
 struct Integers<'a>(&'a [[i32; 16]; 2]);
 
@@ -308,14 +308,14 @@ impl Kernel for Tiled<'_> {
         let block = TileBlock { x, pitch: 17, rows, steps, adds: false };
         // SAFETY: nothing else here takes the unit.
         let mut tiles = unsafe { unit.tiles() };
-        tiles.multiply(block, [&w[0], &w[1]], [&w[1], &[]], &mut two, 3);
-        tiles.multiply(TileBlock { rows: 1, ..block }, [&w[1]], [&[]], &mut one, 1);
+        tiles.multiply(block, [&w[0], &w[1]], Ahead::share(&w[1], 1, 2), &mut two, 3);
+        tiles.multiply(TileBlock { rows: 1, ..block }, [&w[1]], Ahead::NONE, &mut one, 1);
         if rows > 1 {
-            tiles.multiply(TileBlock { x: &x[17..], rows: rows - 1, ..block }, [&w[1]], [&[]], &mut one[1..], 1);
+            tiles.multiply(TileBlock { x: &x[17..], rows: rows - 1, ..block }, [&w[1]], Ahead::NONE, &mut one[1..], 1);
         }
         let (mut added, mut alone, adding) = (two.clone(), one.clone(), TileBlock { adds: true, ..block });
-        tiles.multiply(adding, [&w[1], &w[0]], [&[], &[]], &mut added, 3);
-        tiles.multiply(adding, [&w[0]], [&[]], &mut alone, 1);
+        tiles.multiply(adding, [&w[1], &w[0]], Ahead::NONE, &mut added, 3);
+        tiles.multiply(adding, [&w[0]], Ahead::NONE, &mut alone, 1);
         Some([two, one, added, alone])
     }
 }

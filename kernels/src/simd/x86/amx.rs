@@ -5,7 +5,7 @@
 //! one.
 
 use super::avx512::Avx512Amx;
-use crate::simd::{TileBlock, TileUnit, Tiles};
+use crate::simd::{Ahead, TileBlock, TileUnit, Tiles};
 use core::arch::asm;
 use core::marker::PhantomData;
 
@@ -59,8 +59,23 @@ struct Config {
 /// Bytes between a request for weights and their use where nothing is ahead: the processor's own streams run further.
 const NEAR: usize = 2048;
 
-/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of `ahead`, or where nothing is ahead
-/// for weights that come [`NEAR`] bytes behind these: asked for twice, they would keep the tiles waiting.
+/// What the loop over K needs seldom, or has no register for.
+#[repr(C)]
+struct Rarely {
+    /// Behind the last line that the first place is asked for.
+    end: *const i8,
+    /// Lines of each place that a step asks for.
+    lines: usize,
+    sums: *mut [i32; 16],
+    /// Bytes from row to row of the sums.
+    pitch: usize,
+    steps: usize,
+    /// Not 0 where nothing is ahead.
+    nothing: usize,
+}
+
+/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of what is ahead, into L2, in eight
+/// places: that many pages are on their way at once. Where nothing is ahead it asks for weights that come [`NEAR`] bytes behind these.
 macro_rules! multiply {
     ($zero:literal, $load:literal, $body:literal, $store:literal, $block:ident, $($rest:ident),*) => {
         match $block.adds {
@@ -69,27 +84,48 @@ macro_rules! multiply {
         }
     };
     (@ $start:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
+        const { assert!(Ahead::PLACES == 8) };
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
-        let lines = $ahead[0].len().div_ceil($block.steps);
+        let (lines, apart) = $ahead.first_place();
+        let asked = lines.as_ptr_range();
+        let rarely = Rarely {
+            end: asked.end.cast(),
+            lines: lines.len().div_ceil($block.steps),
+            sums: $to.as_mut_ptr(),
+            pitch: 64 * $to_pitch,
+            steps: $block.steps,
+            nothing: usize::from($ahead.is_nothing()),
+        };
         // SAFETY: `self` proves the unit, set up for the rows of the block, and `multiply` the sizes: 64 bytes of each row and 1 KiB of
         // each panel for every step are read, 16 sums for each row and panel written, or read before. A request for a line touches no memory.
         unsafe {
             asm!(
+                "mov {i}, [{rarely} + 16]",
+                "mov {n}, [{rarely} + 24]",
                 $start,
+                "mov {n}, [{rarely} + 32]",
                 "2:",
                 $body,
-                "mov {i}, {lines}",
-                "test {i}, {i}",
-                "jz 4f",
+                "cmp {p}, [{rarely}]",
+                "jae 4f",
+                "mov {i}, [{rarely} + 8]",
                 "3:",
-                "prefetcht1 [{p0}]",
-                "prefetcht1 [{p1}]",
-                "add {p0}, 64",
-                "add {p1}, 64",
+                "prefetcht1 [{p}]",
+                "prefetcht1 [{p} + {d}]",
+                "prefetcht1 [{p} + 2*{d}]",
+                "prefetcht1 [{p} + {d3}]",
+                "prefetcht1 [{q}]",
+                "prefetcht1 [{q} + {d}]",
+                "prefetcht1 [{q} + 2*{d}]",
+                "prefetcht1 [{q} + {d3}]",
+                "add {p}, 64",
+                "add {q}, 64",
                 "dec {i}",
                 "jnz 3b",
                 "jmp 5f",
                 "4:",
+                "cmp qword ptr [{rarely} + 40], 0",
+                "je 5f",
                 ".set line, 0",
                 ".rept 16",
                 "prefetcht0 [{b0} + {near} + line]",
@@ -103,12 +139,13 @@ macro_rules! multiply {
                 "add {b1}, 1024",
                 "dec {n}",
                 "jnz 2b",
+                "mov {i}, [{rarely} + 16]",
+                "mov {n}, [{rarely} + 24]",
                 $store,
                 a0 = inout(reg) x => _, a1 = inout(reg) x.wrapping_add(16 * pitch) => _, pa = in(reg) pitch,
-                b0 = inout(reg) $w[0].as_ptr() => _, b1 = inout(reg) $w[$w.len() - 1].as_ptr() => _, near = const NEAR,
-                p0 = inout(reg) $ahead[0].as_ptr() => _, p1 = inout(reg) $ahead[$w.len() - 1].as_ptr() => _,
-                lines = in(reg) lines, i = out(reg) _,
-                n = inout(reg) $block.steps => _, s = in(reg) 64usize, c = inout(reg) $to.as_mut_ptr() => _, pc = in(reg) 64 * $to_pitch,
+                b0 = inout(reg) $w[0].as_ptr() => _, b1 = inout(reg) $w[$w.len() - 1].as_ptr() => _, s = in(reg) 64usize,
+                p = inout(reg) asked.start => _, q = inout(reg) asked.start.cast::<i8>().wrapping_add(4 * apart) => _,
+                d = in(reg) apart, d3 = in(reg) 3 * apart, rarely = in(reg) &rarely, near = const NEAR, i = out(reg) _, n = out(reg) _,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack)
@@ -159,7 +196,7 @@ impl Tiles for Configured {
         &mut self,
         block: TileBlock<'_>,
         w: [&[[i8; 64]]; NV],
-        ahead: [&[[i8; 64]]; NV],
+        ahead: Ahead<'_>,
         to: &mut [[i32; 16]],
         pitch: usize,
     ) {
@@ -179,14 +216,13 @@ impl Tiles for Configured {
         match (rows > 16, NV) {
             (true, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1; tilezero tmm2; tilezero tmm3",
-                "tileloadd tmm0, [{c} + {pc}*1]; tileloadd tmm1, [{c} + {pc}*1 + 64]; mov {i}, {pc}; shl {i}, 4; add {i}, {c}
-                 tileloadd tmm2, [{i} + {pc}*1]; tileloadd tmm3, [{i} + {pc}*1 + 64]",
+                "tileloadd tmm0, [{i} + {n}*1]; tileloadd tmm1, [{i} + {n}*1 + 64]; shl {n}, 4; add {i}, {n}; shr {n}, 4
+                 tileloadd tmm2, [{i} + {n}*1]; tileloadd tmm3, [{i} + {n}*1 + 64]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
-                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1
-                 mov {i}, {pc}; shl {i}, 4; add {c}, {i}
-                 tilestored [{c} + {pc}*1], tmm2; tilestored [{c} + {pc}*1 + 64], tmm3",
+                "tilestored [{i} + {n}*1], tmm0; tilestored [{i} + {n}*1 + 64], tmm1; shl {n}, 4; add {i}, {n}; shr {n}, 4
+                 tilestored [{i} + {n}*1], tmm2; tilestored [{i} + {n}*1 + 64], tmm3",
                 block,
                 w,
                 ahead,
@@ -195,10 +231,10 @@ impl Tiles for Configured {
             ),
             (true, _) => multiply!(
                 "tilezero tmm0; tilezero tmm2",
-                "tileloadd tmm0, [{c} + {pc}*1]; mov {i}, {pc}; shl {i}, 4; add {i}, {c}; tileloadd tmm2, [{i} + {pc}*1]",
+                "tileloadd tmm0, [{i} + {n}*1]; shl {n}, 4; add {i}, {n}; shr {n}, 4; tileloadd tmm2, [{i} + {n}*1]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6",
-                "tilestored [{c} + {pc}*1], tmm0; mov {i}, {pc}; shl {i}, 4; add {c}, {i}; tilestored [{c} + {pc}*1], tmm2",
+                "tilestored [{i} + {n}*1], tmm0; shl {n}, 4; add {i}, {n}; shr {n}, 4; tilestored [{i} + {n}*1], tmm2",
                 block,
                 w,
                 ahead,
@@ -207,10 +243,10 @@ impl Tiles for Configured {
             ),
             (false, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1",
-                "tileloadd tmm0, [{c} + {pc}*1]; tileloadd tmm1, [{c} + {pc}*1 + 64]",
+                "tileloadd tmm0, [{i} + {n}*1]; tileloadd tmm1, [{i} + {n}*1 + 64]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7",
-                "tilestored [{c} + {pc}*1], tmm0; tilestored [{c} + {pc}*1 + 64], tmm1",
+                "tilestored [{i} + {n}*1], tmm0; tilestored [{i} + {n}*1 + 64], tmm1",
                 block,
                 w,
                 ahead,
@@ -219,9 +255,9 @@ impl Tiles for Configured {
             ),
             (false, _) => multiply!(
                 "tilezero tmm0",
-                "tileloadd tmm0, [{c} + {pc}*1]",
+                "tileloadd tmm0, [{i} + {n}*1]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6",
-                "tilestored [{c} + {pc}*1], tmm0",
+                "tilestored [{i} + {n}*1], tmm0",
                 block,
                 w,
                 ahead,
