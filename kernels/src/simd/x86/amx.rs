@@ -74,8 +74,8 @@ struct Rarely {
     nothing: usize,
 }
 
-/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of what is ahead, into L2, in eight
-/// places: that many pages are on their way at once. Where nothing is ahead it asks for weights that come [`NEAR`] bytes behind these.
+/// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of what is ahead, into L2, in all
+/// its places. Where nothing is ahead it asks for weights that come [`NEAR`] bytes behind these.
 macro_rules! multiply {
     ($zero:literal, $load:literal, $body:literal, $store:literal, $block:ident, $($rest:ident),*) => {
         match $block.adds {
@@ -84,10 +84,12 @@ macro_rules! multiply {
         }
     };
     (@ $start:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
-        const { assert!(Ahead::PLACES == 8) };
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
         let (lines, apart) = $ahead.first_place();
-        let asked = lines.as_ptr_range();
+        let (asked, places) = (lines.as_ptr_range(), $ahead.places());
+        // 0 says that there are no more places.
+        let third = if places > 2 { 3 * apart } else { 0 };
+        let fifth = if places > 4 { asked.start.cast::<i8>().wrapping_add(4 * apart) } else { core::ptr::null() };
         let rarely = Rarely {
             end: asked.end.cast(),
             lines: lines.len().div_ceil($block.steps),
@@ -112,14 +114,19 @@ macro_rules! multiply {
                 "3:",
                 "prefetcht1 [{p}]",
                 "prefetcht1 [{p} + {d}]",
+                "test {d3}, {d3}",
+                "jz 6f",
                 "prefetcht1 [{p} + 2*{d}]",
                 "prefetcht1 [{p} + {d3}]",
+                "test {q}, {q}",
+                "jz 6f",
                 "prefetcht1 [{q}]",
                 "prefetcht1 [{q} + {d}]",
                 "prefetcht1 [{q} + 2*{d}]",
                 "prefetcht1 [{q} + {d3}]",
-                "add {p}, 64",
                 "add {q}, 64",
+                "6:",
+                "add {p}, 64",
                 "dec {i}",
                 "jnz 3b",
                 "jmp 5f",
@@ -144,8 +151,7 @@ macro_rules! multiply {
                 $store,
                 a0 = inout(reg) x => _, a1 = inout(reg) x.wrapping_add(16 * pitch) => _, pa = in(reg) pitch,
                 b0 = inout(reg) $w[0].as_ptr() => _, b1 = inout(reg) $w[$w.len() - 1].as_ptr() => _, s = in(reg) 64usize,
-                p = inout(reg) asked.start => _, q = inout(reg) asked.start.cast::<i8>().wrapping_add(4 * apart) => _,
-                d = in(reg) apart, d3 = in(reg) 3 * apart, rarely = in(reg) &rarely, near = const NEAR, i = out(reg) _, n = out(reg) _,
+                p = inout(reg) asked.start => _, q = inout(reg) fifth => _, d = in(reg) apart, d3 = in(reg) third, rarely = in(reg) &rarely, near = const NEAR, i = out(reg) _, n = out(reg) _,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack)
