@@ -104,8 +104,8 @@ fn every_tile_gives_the_exact_sums() {
 #[test]
 fn the_default_tile_gives_the_exact_sums() {
     let mut random = Random(42);
-    // Rows of each tile, with a row less than whole groups of them.
-    for m in [15, 17, 63, 64] {
+    // Rows of each tile, with a row less than whole groups of them, and many blocks of a unit.
+    for m in [15, 17, 63, 64, 150, 300] {
         let case = Case::new(&mut random, m, 1100, 100);
         for level in levels() {
             let out = case.run(level, |call| level.run(call));

@@ -80,7 +80,7 @@ impl<'a> Panels<'a> {
         self.weights.get(p * self.quads + sums..)?.get(..self.window)
     }
 
-    /// The lines of the panels from `p` on, of so many at most; none of windows, which lie apart.
+    /// The lines of `count` panels at most, from `p` on; none of windows, which lie apart.
     #[inline(always)]
     pub(crate) fn behind(&self, p: usize, count: usize) -> &'a [[i8; 64]] {
         let count = if self.window == self.quads { count.min(self.len().saturating_sub(p)) } else { 0 };
@@ -98,8 +98,8 @@ impl<'a> Panels<'a> {
         outgrow_caches(self.among)
     }
 
-    /// Whether all weights that are read in turn with these are more than a core gets fast from a cache that it shares with many, as
-    /// those of servers are.
+    /// Whether all weights that are read in turn with these are more than one core's part of a server's largest cache, from which it
+    /// reads fast, though that cache as a whole may hold them.
     pub(crate) fn lie_far(&self) -> bool {
         const FAR: usize = 64 << 20;
         self.among >= FAR
@@ -152,5 +152,8 @@ mod tests {
         assert_eq!([first.behind(2, 2), first.behind(3, 2)], [first.panel(2), &[]]);
         let sums = [[0; 64]; 2];
         assert!(first.window(0, 0, 64, &sums).behind(1, 1).is_empty(), "a window's panels lie apart");
+        for (among, far) in [((64 << 20) - 1, false), (64 << 20, true)] {
+            assert_eq!(first.before(first.from(0), among).lie_far(), far);
+        }
     }
 }

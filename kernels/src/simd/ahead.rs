@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
-/// Weights that come next, which blocks ask for while they multiply, each its share. They are parted into places of equal length, which
-/// are asked for at once: memory is read the faster the more pages are. Where blocks are many there are fewer, so that each still has
-/// something to ask for in every step.
+/// Weights that come next, which blocks ask for while they multiply, each its share. They are parted into places of equal length: the
+/// more pages are asked for at once, the faster memory is read. Many blocks take fewer places, so that the share of each is not too
+/// short.
 ///
 /// ```
 /// use tilekern_kernels::simd::Ahead;
@@ -12,8 +12,8 @@ use core::ops::Range;
 /// let lines = [[0; 64]; 64];
 /// let ahead = Ahead::share(&lines, 1, 2);
 /// assert_eq!((ahead.places(), ahead.lines()), (8, 4..8));
-/// assert_eq!(Ahead::share(&lines, 1, 16).places(), 2);
-/// assert_eq!(Ahead::NONE.lines(), 0..0);
+/// assert_eq!(Ahead::share(&lines, 1, 8).places(), 4);
+/// assert!(Ahead::NEAR.is_near());
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead<'a> {
@@ -21,13 +21,14 @@ pub struct Ahead<'a> {
     places: usize,
     from: usize,
     to: usize,
+    near: bool,
 }
 
 impl<'a> Ahead<'a> {
-    /// Nothing comes.
-    pub const NONE: Ahead<'static> = Ahead { all: &[], places: 2, from: 0, to: 0 };
+    /// What lies right behind the weights of a block, of which no more is known.
+    pub const NEAR: Ahead<'static> = Ahead { all: &[], places: 4, from: 0, to: 0, near: true };
 
-    /// The share of block `i` of `blocks` in all these lines.
+    /// The share of block `i` of `blocks` in all these lines, but for a rest of fewer than there are places.
     ///
     /// # Panics
     ///
@@ -35,16 +36,12 @@ impl<'a> Ahead<'a> {
     #[inline(always)]
     pub fn share(all: &'a [[i8; 64]], i: usize, blocks: usize) -> Ahead<'a> {
         assert!(i < blocks, "a block of {blocks}");
-        let places = match blocks {
-            ..=4 => 8,
-            5..=8 => 4,
-            _ => 2,
-        };
+        let places = if blocks > 4 { 4 } else { 8 };
         let place = all.len() / places;
-        Ahead { all, places, from: place * i / blocks, to: place * (i + 1) / blocks }
+        Ahead { all, places, from: place * i / blocks, to: place * (i + 1) / blocks, near: false }
     }
 
-    /// Two, four or eight.
+    /// Four or eight.
     #[inline(always)]
     pub fn places(&self) -> usize {
         self.places
@@ -56,15 +53,15 @@ impl<'a> Ahead<'a> {
         self.from..self.to
     }
 
-    /// Whether nothing comes.
+    /// Whether this is [`Ahead::NEAR`].
     #[inline(always)]
-    pub(super) fn is_nothing(&self) -> bool {
-        self.all.is_empty()
+    pub fn is_near(&self) -> bool {
+        self.near
     }
 
-    /// Those of the first place, and bytes from a place to the next.
+    /// The lines that are asked for of the first place, and bytes from a place to the next.
     #[inline(always)]
-    pub(super) fn first_place(&self) -> (&'a [[i8; 64]], usize) {
+    pub fn first_place(&self) -> (&'a [[i8; 64]], usize) {
         (&self.all[self.lines()], size_of_val(&self.all[..self.all.len() / self.places]))
     }
 }
@@ -77,18 +74,17 @@ mod tests {
     fn blocks_share_each_place() {
         let all = [[0; 64]; 8 * 13 + 1];
         for blocks in 1..=20 {
-            let (mut asked, place) = (0, [13, 26, 52][(blocks > 4) as usize + (blocks > 8) as usize]);
+            let (mut asked, place) = (0, if blocks > 4 { 26 } else { 13 });
             for i in 0..blocks {
                 let share = Ahead::share(&all, i, blocks);
                 assert_eq!(share.lines().start, asked, "{i} of {blocks}");
                 asked = share.lines().end;
                 assert_eq!(share.places() * place, 8 * 13);
-                assert!(!share.is_nothing());
+                assert!(!share.is_near());
                 assert_eq!(share.first_place(), (&all[share.lines()], place * 64));
             }
             assert_eq!(asked, place, "{blocks}");
         }
-        assert!(Ahead::NONE.is_nothing());
-        assert_eq!(Ahead::NONE.first_place(), (&[][..], 0));
+        assert_eq!(Ahead::NEAR.first_place(), (&[][..], 0));
     }
 }

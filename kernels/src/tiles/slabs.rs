@@ -108,7 +108,7 @@ impl Slabs<'_> {
             // A quad is half a word.
             let block = TileBlock { x: &all.x[slab.start / 2..], steps: slab.len() / 16, adds: slab.start > 0, ..all };
             let at = (group.start - first) * rows + row * group.len() + panel - group.start;
-            tiles.multiply(block, w, Ahead::NONE, &mut self.sums[at..], group.len());
+            tiles.multiply(block, w, Ahead::NEAR, &mut self.sums[at..], group.len());
         }
     }
 }

@@ -8,6 +8,7 @@ use super::avx512::Avx512Amx;
 use crate::simd::{Ahead, TileBlock, TileUnit, Tiles};
 use core::arch::asm;
 use core::marker::PhantomData;
+use core::mem::offset_of;
 
 /// Proves AMX-TILE and AMX-INT8, and the permission of the operating system.
 #[derive(Clone, Copy, Debug)]
@@ -56,26 +57,25 @@ struct Config {
     rows: [u8; 16],
 }
 
-/// Bytes between a request for weights and their use where nothing is ahead: the processor's own streams run further.
+/// Bytes between a request for weights and their use where that is all that is asked for: the processor's own streams run further.
 const NEAR: usize = 2048;
 
 /// What the loop over K needs seldom, or has no register for.
-#[repr(C)]
 struct Rarely {
-    /// Behind the last line that the first place is asked for.
+    /// Behind the last line that is asked for in the first place.
     end: *const i8,
-    /// Lines of each place that a step asks for.
+    /// Lines of each place that a step asks for; the last one of a share may go on into the next.
     lines: usize,
     sums: *mut [i32; 16],
     /// Bytes from row to row of the sums.
     pitch: usize,
     steps: usize,
-    /// Not 0 where nothing is ahead.
-    nothing: usize,
+    /// Not 0 for [`Ahead::NEAR`].
+    near: usize,
 }
 
 /// The loop over K of one or two tiles of rows by one or two panels. Each step asks for its share of what is ahead, into L2, in all
-/// its places. Where nothing is ahead it asks for weights that come [`NEAR`] bytes behind these.
+/// its places, until that is done, or for weights that come [`NEAR`] bytes behind these.
 macro_rules! multiply {
     ($zero:literal, $load:literal, $body:literal, $store:literal, $block:ident, $($rest:ident),*) => {
         match $block.adds {
@@ -86,36 +86,34 @@ macro_rules! multiply {
     (@ $start:literal, $body:literal, $store:literal, $block:ident, $w:ident, $ahead:ident, $to:ident, $to_pitch:ident) => {{
         let (x, pitch) = ($block.x.as_ptr().cast::<i8>(), 8 * $block.pitch);
         let (lines, apart) = $ahead.first_place();
-        let (asked, places) = (lines.as_ptr_range(), $ahead.places());
-        // 0 says that there are no more places.
-        let third = if places > 2 { 3 * apart } else { 0 };
-        let fifth = if places > 4 { asked.start.cast::<i8>().wrapping_add(4 * apart) } else { core::ptr::null() };
+        let asked = lines.as_ptr_range();
+        // None where there are but four places.
+        let fifth = if $ahead.places() > 4 { asked.start.cast::<i8>().wrapping_add(4 * apart) } else { core::ptr::null() };
         let rarely = Rarely {
             end: asked.end.cast(),
             lines: lines.len().div_ceil($block.steps),
             sums: $to.as_mut_ptr(),
             pitch: 64 * $to_pitch,
             steps: $block.steps,
-            nothing: usize::from($ahead.is_nothing()),
+            near: usize::from($ahead.is_near()),
         };
         // SAFETY: `self` proves the unit, set up for the rows of the block, and `multiply` the sizes: 64 bytes of each row and 1 KiB of
-        // each panel for every step are read, 16 sums for each row and panel written, or read before. A request for a line touches no memory.
+        // each panel for every step are read, 16 sums for each row and panel written, or read before, `rarely` is read by the places of its
+        // fields. A request for a line touches no memory.
         unsafe {
             asm!(
-                "mov {i}, [{rarely} + 16]",
-                "mov {n}, [{rarely} + 24]",
+                "mov {i}, [{rarely} + {sums}]",
+                "mov {n}, [{rarely} + {pitch}]",
                 $start,
-                "mov {n}, [{rarely} + 32]",
+                "mov {n}, [{rarely} + {steps}]",
                 "2:",
                 $body,
-                "cmp {p}, [{rarely}]",
+                "cmp {p}, [{rarely} + {end}]",
                 "jae 4f",
-                "mov {i}, [{rarely} + 8]",
+                "mov {i}, [{rarely} + {lines}]",
                 "3:",
                 "prefetcht1 [{p}]",
                 "prefetcht1 [{p} + {d}]",
-                "test {d3}, {d3}",
-                "jz 6f",
                 "prefetcht1 [{p} + 2*{d}]",
                 "prefetcht1 [{p} + {d3}]",
                 "test {q}, {q}",
@@ -131,12 +129,12 @@ macro_rules! multiply {
                 "jnz 3b",
                 "jmp 5f",
                 "4:",
-                "cmp qword ptr [{rarely} + 40], 0",
+                "cmp qword ptr [{rarely} + {near}], 0",
                 "je 5f",
                 ".set line, 0",
                 ".rept 16",
-                "prefetcht0 [{b0} + {near} + line]",
-                "prefetcht0 [{b1} + {near} + line]",
+                "prefetcht0 [{b0} + {NEAR} + line]",
+                "prefetcht0 [{b1} + {NEAR} + line]",
                 ".set line, line + 64",
                 ".endr",
                 "5:",
@@ -146,12 +144,15 @@ macro_rules! multiply {
                 "add {b1}, 1024",
                 "dec {n}",
                 "jnz 2b",
-                "mov {i}, [{rarely} + 16]",
-                "mov {n}, [{rarely} + 24]",
+                "mov {i}, [{rarely} + {sums}]",
+                "mov {n}, [{rarely} + {pitch}]",
                 $store,
                 a0 = inout(reg) x => _, a1 = inout(reg) x.wrapping_add(16 * pitch) => _, pa = in(reg) pitch,
                 b0 = inout(reg) $w[0].as_ptr() => _, b1 = inout(reg) $w[$w.len() - 1].as_ptr() => _, s = in(reg) 64usize,
-                p = inout(reg) asked.start => _, q = inout(reg) fifth => _, d = in(reg) apart, d3 = in(reg) third, rarely = in(reg) &rarely, near = const NEAR, i = out(reg) _, n = out(reg) _,
+                p = inout(reg) asked.start => _, q = inout(reg) fifth => _, d = in(reg) apart, d3 = in(reg) 3 * apart,
+                rarely = in(reg) &rarely, i = out(reg) _, n = out(reg) _, NEAR = const NEAR,
+                end = const offset_of!(Rarely, end), lines = const offset_of!(Rarely, lines), sums = const offset_of!(Rarely, sums),
+                pitch = const offset_of!(Rarely, pitch), steps = const offset_of!(Rarely, steps), near = const offset_of!(Rarely, near),
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack)
@@ -222,12 +223,12 @@ impl Tiles for Configured {
         match (rows > 16, NV) {
             (true, 2) => multiply!(
                 "tilezero tmm0; tilezero tmm1; tilezero tmm2; tilezero tmm3",
-                "tileloadd tmm0, [{i} + {n}*1]; tileloadd tmm1, [{i} + {n}*1 + 64]; shl {n}, 4; add {i}, {n}; shr {n}, 4
+                "tileloadd tmm0, [{i} + {n}*1]; tileloadd tmm1, [{i} + {n}*1 + 64]; lea {i}, [{i} + 8*{n}]; lea {i}, [{i} + 8*{n}]
                  tileloadd tmm2, [{i} + {n}*1]; tileloadd tmm3, [{i} + {n}*1 + 64]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm7, [{b1} + {s}*1]; tdpbssd tmm1, tmm4, tmm7
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6; tdpbssd tmm3, tmm5, tmm7",
-                "tilestored [{i} + {n}*1], tmm0; tilestored [{i} + {n}*1 + 64], tmm1; shl {n}, 4; add {i}, {n}; shr {n}, 4
+                "tilestored [{i} + {n}*1], tmm0; tilestored [{i} + {n}*1 + 64], tmm1; lea {i}, [{i} + 8*{n}]; lea {i}, [{i} + 8*{n}]
                  tilestored [{i} + {n}*1], tmm2; tilestored [{i} + {n}*1 + 64], tmm3",
                 block,
                 w,
@@ -237,10 +238,10 @@ impl Tiles for Configured {
             ),
             (true, _) => multiply!(
                 "tilezero tmm0; tilezero tmm2",
-                "tileloadd tmm0, [{i} + {n}*1]; shl {n}, 4; add {i}, {n}; shr {n}, 4; tileloadd tmm2, [{i} + {n}*1]",
+                "tileloadd tmm0, [{i} + {n}*1]; lea {i}, [{i} + 8*{n}]; lea {i}, [{i} + 8*{n}]; tileloadd tmm2, [{i} + {n}*1]",
                 "tileloadd tmm4, [{a0} + {pa}*1]; tileloadd tmm6, [{b0} + {s}*1]; tdpbssd tmm0, tmm4, tmm6
                  tileloadd tmm5, [{a1} + {pa}*1]; tdpbssd tmm2, tmm5, tmm6",
-                "tilestored [{i} + {n}*1], tmm0; shl {n}, 4; add {i}, {n}; shr {n}, 4; tilestored [{i} + {n}*1], tmm2",
+                "tilestored [{i} + {n}*1], tmm0; lea {i}, [{i} + 8*{n}]; lea {i}, [{i} + 8*{n}]; tilestored [{i} + {n}*1], tmm2",
                 block,
                 w,
                 ahead,
