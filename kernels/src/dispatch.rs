@@ -240,10 +240,10 @@ const DETECTED: u32 = 1 << 31;
 const SMALL_FIRST_CACHE: u32 = 1 << 30;
 /// Set where the second cache is known to be smaller than 1 MiB.
 const SMALL_SECOND_CACHE: u32 = 1 << 29;
-/// From this bit on the MiB of the largest cache, 0 where it is not known.
+/// From this bit on the MiB of the largest cache that count, 0 where they are not known.
 const LARGEST_CACHE: u32 = 16;
-/// The most that the bits up to those three hold.
-const MOST_MIB: u32 = (1 << 13) - 1;
+/// So many MiB count at most: a larger cache is a server's, shared by many cores, and reading so much from it is reading from afar.
+const MOST_MIB: u32 = 64;
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
@@ -268,9 +268,9 @@ pub(crate) fn has_small_second_cache() -> bool {
     available() & SMALL_SECOND_CACHE != 0
 }
 
-/// Whether so many bytes, in whole MiB, are as many as the largest cache has or more; never where that is not known.
+/// Whether so many bytes, in whole MiB, are 64 MiB or more, or as many as the largest cache has; never where that is not known.
 pub(crate) fn outgrow_caches(bytes: usize) -> bool {
-    let mib = available() >> LARGEST_CACHE & MOST_MIB;
+    let mib = available() >> LARGEST_CACHE & (2 * MOST_MIB - 1);
     mib > 0 && bytes >> 20 >= mib as usize
 }
 

@@ -275,7 +275,7 @@ fn rows_are_packed_as_columns_are() {
         pack_columns(&mut panels, &mut sums, k, n, |i, j| w[i * pitch + j]);
         for level in levels() {
             let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
-            let weights = WeightRows { data: &w, pitch, stripe: 32, k, n };
+            let weights = WeightRows { data: &w, pitch, stripe: 32, k, n, among: w.len() };
             level.run(PackStrip { weights, first: 0, panels: &mut found, sums: &mut found_sums });
             assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch}");
         }
@@ -328,15 +328,20 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
             .map(|at| (at / 32 / k * 32 + at % 32, at / 32 % k))
             .map(|(j, i)| if j < n { w[i * pitch + j] } else { 7 })
             .collect();
-        let rows =
-            [WeightRows { data: &w, pitch, stripe: 32, k, n }, WeightRows { data: &stripes, pitch: 32, stripe: 32 * k, k, n }];
+        // From a cache, and from memory.
+        let rows = [0, usize::MAX].map(|among| {
+            let stripes = WeightRows { data: &stripes, pitch: 32, stripe: 32 * k, k, n, among };
+            [WeightRows { data: &w, pitch, stripe: 32, k, n, among }, stripes]
+        });
         for level in levels() {
             let rows_of_x = Activations { data: &x, stride: k, rows: m };
             let behind = packed_rows(level, rows_of_x, k);
             let banded = (takes_bands(&level) && m >= Bands::FROM).then(|| packed_bands(level, rows_of_x, k));
             let behind = PackedRows::new(&behind, k, m);
             let banded = banded.as_ref().map(|words| PackedRows::new(words, k, m).in_bands(true));
-            for (packed, weights) in [behind].into_iter().chain(banded).flat_map(|x| rows.map(|weights| (x, weights))) {
+            for (packed, weights) in
+                [behind].into_iter().chain(banded).flat_map(|x| rows.as_flattened().iter().map(move |&weights| (x, weights)))
+            {
                 let mut out = vec![None; m * n];
                 let sink: Sink<'_> = &mut |finished| {
                     finished.each(|row, panel, sums| {

@@ -123,9 +123,12 @@ impl<'a> Weight<'a> {
         let (k, n) = (d.k, d.n);
         match *self {
             Weight::Rows { data, expert: stride, pitch } => {
-                Some(WeightRows { data: &data[expert * stride..], pitch, stripe: 32, k, n })
+                Some(WeightRows { data: &data[expert * stride..], pitch, stripe: 32, k, n, among: data.len() })
             }
-            Weight::Stripes(data) => Some(WeightRows { data: &data[expert * k * n..][..k * n], pitch: 32, stripe: 32 * k, k, n }),
+            Weight::Stripes(data) => {
+                let among = data.len();
+                Some(WeightRows { data: &data[expert * k * n..][..k * n], pitch: 32, stripe: 32 * k, k, n, among })
+            }
             _ => None,
         }
     }

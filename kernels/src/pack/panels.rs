@@ -93,16 +93,9 @@ impl<'a> Panels<'a> {
         &self.weights[p * self.quads..]
     }
 
-    /// Whether no cache holds all weights that are read in turn with these.
+    /// Whether all weights that are read in turn with these are more than the part of the caches that one core may count on.
     pub(crate) fn come_from_memory(&self) -> bool {
         outgrow_caches(self.among)
-    }
-
-    /// Whether all weights that are read in turn with these are more than one core's part of a server's largest cache, from which it
-    /// reads fast, though that cache as a whole may hold them.
-    pub(crate) fn lie_far(&self) -> bool {
-        const FAR: usize = 64 << 20;
-        self.among >= FAR
     }
 
     /// Rows `from ..` of the panels `first ..`, `k` rows, both multiples of 64, with column sums of their own, one for each panel. Whoever
@@ -152,8 +145,5 @@ mod tests {
         assert_eq!([first.behind(2, 2), first.behind(3, 2)], [first.panel(2), &[]]);
         let sums = [[0; 64]; 2];
         assert!(first.window(0, 0, 64, &sums).behind(1, 1).is_empty(), "a window's panels lie apart");
-        for (among, far) in [((64 << 20) - 1, false), (64 << 20, true)] {
-            assert_eq!(first.before(first.from(0), among).lie_far(), far);
-        }
     }
 }

@@ -50,8 +50,8 @@ const SECOND_CACHE: usize = 1 << 20;
 /// Lines from those of a step to those that it asks for, all panels together: as many as a memory delivers while one is on its way.
 const AHEAD: usize = 160;
 
-/// Rows from which on weights are asked for. The steps of fewer are so short that a processor sees enough of them ahead, unless each
-/// widens its weights.
+/// Rows from which on weights are asked for in any case. The steps of fewer are so short that a processor sees enough of them ahead, unless
+/// each widens its weights or they come from memory.
 const LONG: usize = 3;
 
 /// The same where requests for the first cache are few at a time: a page of each panel, into the second cache, since what hardware asks
@@ -64,13 +64,18 @@ const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> usize {
     match far {
         _ if !S::MANY_REGISTERS => AHEAD / nv,
         true if rows >= LONGER => PAGE,
-        false if rows >= LONG => AHEAD / nv / 2 * 2,
-        _ => 0,
+        true => 0,
+        false => AHEAD / nv / 2 * 2,
     }
 }
 
+/// Whether a step asks for them only where they come from memory.
+const fn sees_enough<S: Dot>(rows: usize) -> bool {
+    S::MANY_REGISTERS && rows < LONG
+}
+
 /// The products of MR rows and NV panels. `next` are the panels that come, of which each part asks for its share; where the first
-/// cache is small, requests are FAR.
+/// cache is small, requests are FAR. `from_memory` says that no cache holds the panels.
 #[inline(always)]
 fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FAR: bool>(
     s: S,
@@ -78,6 +83,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
     w: [&[[i8; 64]]; NV],
     next: [&[[i8; 64]]; NV],
     (part, parts): (usize, usize),
+    from_memory: bool,
 ) -> [[S::I32; NV]; MR] {
     let mut acc = [[s.splat_i32(0); NV]; MR];
     let end = w[0].len();
@@ -87,7 +93,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
         acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, 0..share), slices(w, 0..share), coming, acc);
         return gemv::<S, MR, NV, 0, FAR>(s, slices(x, share..end), slices(w, share..end), [], acc);
     }
-    if const { ahead::<S>(MR, NV, FAR) == 0 } {
+    if const { ahead::<S>(MR, NV, FAR) == 0 } || const { sees_enough::<S>(MR) } && !from_memory {
         return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
     }
     let split = end - end.min(ahead::<S>(MR, NV, FAR));
@@ -176,12 +182,13 @@ impl Sweep<'_> {
             next[v] = self.weights.coming(panel + NV + v).unwrap_or(w[v]);
             s.prefetch(self.weights.sums_line(panel + v));
         }
+        let from_memory = const { sees_enough::<S>(MR) } && self.weights.come_from_memory();
         let acc = if const { matches!(S::SMALL_FIRST_CACHE, Some(true)) }
             || const { S::SMALL_FIRST_CACHE.is_none() } && has_small_first_cache()
         {
-            sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts))
+            sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts), from_memory)
         } else {
-            sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts))
+            sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts), from_memory)
         };
         self.finish(s, acc, first..end, panel, panels);
     }

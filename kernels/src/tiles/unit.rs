@@ -68,8 +68,8 @@ impl Matmul<'_> {
             w[v] = self.weights.panel(panel + v);
         }
         let blocks = x.rows().div_ceil(UNIT_ROWS);
-        // A block that is alone asks for the next panels only where they lie far.
-        let behind = (blocks > 1 || self.weights.lie_far()).then(|| self.weights.behind(panel + NV, NV));
+        // A block that is alone asks for the next panels only where they come from memory.
+        let behind = (blocks > 1 || self.weights.come_from_memory()).then(|| self.weights.behind(panel + NV, NV));
         for row in rows.clone().step_by(UNIT_ROWS) {
             let block = x.block(row..rows.end.min(row + UNIT_ROWS));
             let ahead = behind.map_or(Ahead::NEAR, |behind| Ahead::share(behind, row / UNIT_ROWS, blocks));

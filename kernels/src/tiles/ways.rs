@@ -6,7 +6,7 @@ use super::rows::Bands;
 use super::slabs::{SLAB_ROWS, slab_strip};
 use super::straight::{STRAIGHT_ROWS, straight_strip};
 use super::woven::{MOST, woven_strip};
-use crate::dispatch::{Isa, has_small_first_cache, has_small_second_cache};
+use crate::dispatch::{Isa, has_small_first_cache, has_small_second_cache, outgrow_caches};
 
 /// How weights lie that products read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,12 @@ pub enum Lie {
 /// it.
 pub(super) fn has_large_first_cache() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
+}
+
+/// Whether a few rows ask for weights that come, as they lie, of so many that are read in turn: where the first cache is not small. A
+/// processor with AMX sees enough ahead of what a cache delivers.
+pub(super) fn ask_ahead(among: usize) -> bool {
+    has_large_first_cache() || !has_small_first_cache() && outgrow_caches(among)
 }
 
 /// Whether so many rows that meet weights of this [`Lie`] should be packed in bands: where caches are large enough for two pairs of panels.
@@ -79,8 +85,8 @@ pub fn strip_columns(isa: Isa, rows: usize, lie: Lie) -> Option<usize> {
     Some(16 * panels)
 }
 
-/// The most rows that meet weights packed in registers; for more of them weights are packed once, and panels are already. Four on
-/// processors with AMX, which have bands and tiles for more.
+/// The most rows that meet weights packed in registers; for more of them weights are packed once, and panels are already. On processors
+/// with AMX, which have bands and tiles for more, a dozen.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
@@ -92,10 +98,15 @@ pub fn strip_columns(isa: Isa, rows: usize, lie: Lie) -> Option<usize> {
 pub fn few_rows(isa: Isa, lie: Lie) -> usize {
     match (isa, lie) {
         (_, Lie::Panels) => 0,
-        (Isa::Avx512Vnni, _) if !Isa::Avx512Amx.is_available() => woven_rows(lie),
+        (Isa::Avx512Amx, _) => BESIDE_BANDS,
+        (Isa::Avx512Vnni, _) if Isa::Avx512Amx.is_available() => BESIDE_BANDS,
+        (Isa::Avx512Vnni, _) => woven_rows(lie),
         _ => STRAIGHT_ROWS,
     }
 }
+
+/// The most rows that lie in no bands.
+const BESIDE_BANDS: usize = Bands::FROM - 1;
 
 /// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
 /// first cache is small, fewer by stripes.

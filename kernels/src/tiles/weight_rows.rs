@@ -19,6 +19,8 @@ pub struct WeightRows<'a> {
     pub k: usize,
     /// Columns.
     pub n: usize,
+    /// Bytes of all weights that are read in turn with these.
+    pub among: usize,
 }
 
 /// Panels that are packed beside each other, where that pays; else half as many.
