@@ -242,8 +242,8 @@ const SMALL_FIRST_CACHE: u32 = 1 << 30;
 const SMALL_SECOND_CACHE: u32 = 1 << 29;
 /// From this bit on the MiB of the largest cache that count, 0 where they are not known.
 const LARGEST_CACHE: u32 = 16;
-/// So many MiB count at most: a larger cache is a server's, shared by many cores, and reading so much from it is reading from afar.
-const MOST_MIB: u32 = 64;
+/// The most that the bits up to those three hold.
+const MOST_MIB: u32 = (1 << 13) - 1;
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
@@ -268,9 +268,12 @@ pub(crate) fn has_small_second_cache() -> bool {
     available() & SMALL_SECOND_CACHE != 0
 }
 
-/// Whether so many bytes, in whole MiB, are 64 MiB or more, or as many as the largest cache has; never where that is not known.
+/// Whether so many bytes, in whole MiB, are as many as count of the largest cache, or more; never where that is not known.
 pub(crate) fn outgrow_caches(bytes: usize) -> bool {
-    let mib = available() >> LARGEST_CACHE & (2 * MOST_MIB - 1);
+    if cfg!(not(target_arch = "x86_64")) {
+        return false;
+    }
+    let mib = available() >> LARGEST_CACHE & MOST_MIB;
     mib > 0 && bytes >> 20 >= mib as usize
 }
 
@@ -335,7 +338,9 @@ fn detect() -> u32 {
     let [first, second, largest] = caches();
     let small = |bytes, least, bit| if (1..least).contains(&bytes) { bit } else { 0 };
     let small = small(first, 48 << 10, SMALL_FIRST_CACHE) | small(second, 1 << 20, SMALL_SECOND_CACHE);
-    let largest = (largest >> 20).min(MOST_MIB) << LARGEST_CACHE;
+    // With AMX a larger cache is a server's, shared by many cores, and reads from it come from afar.
+    let most = if amx { 64 } else { MOST_MIB };
+    let largest = (largest >> 20).min(most) << LARGEST_CACHE;
     [(avx2, Isa::Avx2), (avx512, Isa::Avx512), (vnni, Isa::Avx512Vnni), (amx, Isa::Avx512Amx)]
         .into_iter()
         .fold(small | largest, |found, (has, isa)| if has { found | isa.bit() } else { found })

@@ -188,13 +188,15 @@ fn panels_one_by_one_are_for_a_few_rows() {
     case.run(level, |call| level.run(PanelByPanel(call)));
 }
 
-/// Defaults where no cache holds the weights.
+/// Defaults where weights come from memory.
 #[test]
 fn weights_from_memory_give_the_exact_sums() {
     let mut random = Random(51);
-    for m in [1, 2, 5, 8, 9, 12, 13, 16, 17, 24, 32, 33] {
-        let case = Case { among: Some(usize::MAX), ..Case::new(&mut random, m, 700, 100) };
+    for (m, k) in [1, 2, 5, 8, 9, 12, 13, 16, 17, 24, 32, 33].map(|m| (m, 700)).into_iter().chain([(1, 64), (2, 64)]) {
+        let case = Case { among: Some(usize::MAX), ..Case::new(&mut random, m, k, 100) };
         for level in levels() {
+            // Side by side as well, where the default is one by one.
+            case.check::<4, 4, 256>(level);
             let out = case.run(level, |call| level.run(call));
             assert!(out == case.expected, "{level:?}: {m} rows");
         }
@@ -310,7 +312,8 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (2, 64, 127, 127, 2, 5),
         (1, 20, 96, 96, 2, 3),
         (4, 21, 13_100, 13_100, 0, 819),
-        // The same with more of them, up to the most where these are woven, and one more.
+        // The same with more of them, up to the most where these are woven, and one more; with AMX these are 12 and 13.
+        (12, 17, 6_400, 6_401, 2, 400),
         (5, 16, 64, 64, 0, 4),
         (8, 18, 100, 32, 0, 7),
         (12, 64, 127, 127, 2, 5),

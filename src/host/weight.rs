@@ -23,9 +23,13 @@ pub(super) enum Weight<'a> {
         data: &'a [i8],
         expert: usize,
         pitch: usize,
+        among: usize,
     },
     /// `[E,N/32,K/16,16,32]`: for each 32 columns the rows, one after the other.
-    Stripes(&'a [i8]),
+    Stripes {
+        data: &'a [i8],
+        among: usize,
+    },
     /// `[E,K,N]` or `[K,N]` with any strides.
     Strided(Tensor<'a, i8>),
     /// `[E,K,N/2]` or `[K,N/2]`, two columns to a byte.
@@ -50,14 +54,15 @@ impl<'a> Weight<'a> {
         d: WeightSizes,
         outputs: &[Range<usize>],
     ) -> Result<Weight<'a>, Error> {
+        let among = d.experts.unwrap_or(1) * d.k * d.n;
         Ok(match (format, view.memory_beside(outputs)) {
             (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
-            (FORMAT_NZ, Some(data)) => Weight::Stripes(data),
+            (FORMAT_NZ, Some(data)) => Weight::Stripes { data, among },
             (_, Some(data)) => {
                 let strides = view.dims().strides();
                 // A row that none follows may have any.
                 let pitch = if d.k > 1 { strides[strides.len() - 2] } else { 0 };
-                Weight::Rows { data, expert: if strides.len() == 3 { strides[0] } else { 0 }, pitch }
+                Weight::Rows { data, expert: if strides.len() == 3 { strides[0] } else { 0 }, pitch, among }
             }
             _ => Weight::Strided(*view),
         })
@@ -67,6 +72,8 @@ impl<'a> Weight<'a> {
     pub fn among(self, bytes: usize) -> Weight<'a> {
         match self {
             Weight::Packed(packed) => Weight::Packed(packed.among(bytes)),
+            Weight::Rows { data, expert, pitch, .. } => Weight::Rows { data, expert, pitch, among: bytes },
+            Weight::Stripes { data, .. } => Weight::Stripes { data, among: bytes },
             _ => self,
         }
     }
@@ -94,7 +101,7 @@ impl<'a> Weight<'a> {
     pub fn lie(&self) -> Lie {
         match self {
             Weight::Rows { .. } => Lie::Rows,
-            Weight::Stripes(_) => Lie::Stripes,
+            Weight::Stripes { .. } => Lie::Stripes,
             _ => Lie::Panels,
         }
     }
@@ -110,7 +117,7 @@ impl<'a> Weight<'a> {
     }
 
     fn in_stripes(&self) -> bool {
-        matches!(self, Weight::Stripes(_) | Weight::NibbleStripes(_))
+        matches!(self, Weight::Stripes { .. } | Weight::NibbleStripes(_))
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.
@@ -122,11 +129,10 @@ impl<'a> Weight<'a> {
     fn rows(&self, expert: usize, d: WeightSizes) -> Option<WeightRows<'a>> {
         let (k, n) = (d.k, d.n);
         match *self {
-            Weight::Rows { data, expert: stride, pitch } => {
-                Some(WeightRows { data: &data[expert * stride..], pitch, stripe: 32, k, n, among: data.len() })
+            Weight::Rows { data, expert: stride, pitch, among } => {
+                Some(WeightRows { data: &data[expert * stride..], pitch, stripe: 32, k, n, among })
             }
-            Weight::Stripes(data) => {
-                let among = data.len();
+            Weight::Stripes { data, among } => {
                 Some(WeightRows { data: &data[expert * k * n..][..k * n], pitch: 32, stripe: 32 * k, k, n, among })
             }
             _ => None,
@@ -154,7 +160,7 @@ impl<'a> Weight<'a> {
                     *to = bytemuck::cast(from.sums(p));
                 }
             }
-            Weight::Rows { .. } | Weight::Stripes(_) => {
+            Weight::Rows { .. } | Weight::Stripes { .. } => {
                 if let Some(weights) = self.rows(expert, d) {
                     level.run(PackStrip { weights, first: columns.start / 16, panels, sums });
                 }

@@ -186,7 +186,7 @@ pub struct DecoderLayer<'a, B: Backend, T: 'a, K: 'a> {
     pub w2: B::View<'a, i8>,
     /// `[H]`
     pub w2_scale: B::View<'a, f32>,
-    /// `FORMAT_PACKED`; other formats of [`QuantMatmul`](super::QuantMatmul) are packed again in every call.
+    /// `FORMAT_PACKED`; other formats of [`QuantMatmul`](super::QuantMatmul) are packed on the way in every call.
     pub weight_format: i32,
     /// Query heads.
     pub heads: i64,

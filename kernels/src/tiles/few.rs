@@ -50,8 +50,8 @@ const SECOND_CACHE: usize = 1 << 20;
 /// Lines from those of a step to those that it asks for, all panels together: as many as a memory delivers while one is on its way.
 const AHEAD: usize = 160;
 
-/// Rows from which on weights are asked for in any case. The steps of fewer are so short that a processor sees enough of them ahead, unless
-/// each widens its weights or they come from memory.
+/// Rows from which on weights are asked for wherever they come from. The steps of fewer are so short that a processor sees enough of them
+/// ahead, unless each widens its weights or they come from memory.
 const LONG: usize = 3;
 
 /// The same where requests for the first cache are few at a time: a page of each panel, into the second cache, since what hardware asks
@@ -69,13 +69,13 @@ const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> usize {
     }
 }
 
-/// Whether a step asks for them only where they come from memory.
+/// Whether so many rows ask for weights only where these come from memory.
 const fn sees_enough<S: Dot>(rows: usize) -> bool {
     S::MANY_REGISTERS && rows < LONG
 }
 
 /// The products of MR rows and NV panels. `next` are the panels that come, of which each part asks for its share; where the first
-/// cache is small, requests are FAR. `from_memory` says that no cache holds the panels.
+/// cache is small, requests are FAR. `from_memory` says whether the panels come from there.
 #[inline(always)]
 fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FAR: bool>(
     s: S,

@@ -15,7 +15,7 @@ use super::panel_by_panel::PanelByPanel;
 use super::requests::Requests;
 use super::rows::PackedRows;
 use super::waiting::{Pass, Waiting, widths};
-use super::ways::has_large_first_cache;
+use super::ways::reads_best_in_one_stream;
 use super::{few::most_rows, unit::suits_unit};
 use crate::dispatch::{Isa, Kernel, compiled_here, has_small_first_cache};
 use crate::pack::Panels;
@@ -129,7 +129,9 @@ impl Kernel for Matmul<'_> {
         if const { matches!(S::ISA, Isa::Avx512Vnni) } {
             // Few rows: reading counts, and the tile that leaves fewer of them idle.
             match rows {
-                ..=PanelByPanel::MOST if has_large_first_cache() && self.weights.come_from_memory() => PanelByPanel(self).run(s),
+                ..=PanelByPanel::MOST if reads_best_in_one_stream() && self.weights.come_from_memory() => {
+                    PanelByPanel(self).run(s)
+                }
                 33.. if has_small_first_cache() => Tiled::<4, 4, 384>(self).run(s),
                 33.. => Tiled::<4, 4, 512>(self).run(s),
                 _ if rows.next_multiple_of(6) < rows.next_multiple_of(4) => Tiled::<6, 4, 256>(self).run(s),

@@ -1,4 +1,4 @@
-//! Up to eight rows times packed int8 weights that no cache holds.
+//! Up to eight rows times packed int8 weights that come from memory.
 //!
 //! Memory is read fastest in one stream. Panels side by side are as many pages at once, each of which costs hardware a start of its own;
 //! they spare work only where a cache delivers.
@@ -18,8 +18,8 @@ const PAGE: usize = 64;
 /// processor sees enough of them ahead.
 const AHEAD: usize = 128;
 
-/// [`Matmul`] of at most [`MOST`](PanelByPanel::MOST) rows, one panel after the other: what a `Matmul` does where no cache holds its
-/// weights, and here always.
+/// [`Matmul`] of at most [`MOST`](PanelByPanel::MOST) rows, one panel after the other: what a `Matmul` does, on some
+/// processors, where its weights come from memory, and here always.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Level;

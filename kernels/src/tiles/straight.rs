@@ -10,7 +10,7 @@ use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::side_by_side::{at, chunks};
 use super::waiting::Waiting;
-use super::ways::ask_ahead;
+use super::ways::should_ask;
 use super::weight_rows::{WeightRows, ask_behind, each_lines, halves};
 use crate::simd::Dot;
 use core::ops::Range;
@@ -86,7 +86,7 @@ impl Straight<'_> {
         let blocks = weights.k.div_ceil(4 * QUADS);
         let x = chunks::<_, QUADS, MR>(x, blocks);
         // AVX-512 asks where a processor sees too few loads of so many streams ahead; the steps of AVX2 are so long that any does.
-        let asks = (!S::MANY_REGISTERS || ask_ahead(weights.among)) && columns.whole >= AHEAD;
+        let asks = (!S::MANY_REGISTERS || should_ask(weights.among)) && columns.whole >= AHEAD;
         for block in 0..blocks {
             let (x, rows) = (at(x, block), columns.lines(weights, block));
             for group in 0..columns.whole {

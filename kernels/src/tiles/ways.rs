@@ -19,16 +19,15 @@ pub enum Lie {
     Rows,
 }
 
-/// Whether the first cache is not small, on a processor without AMX: those with it have as large a one, but memory that is slower beside
-/// it.
-pub(super) fn has_large_first_cache() -> bool {
+/// Whether a processor reads best in one stream what comes from memory: where the first cache is not small, but not with AMX.
+pub(super) fn reads_best_in_one_stream() -> bool {
     !has_small_first_cache() && !Isa::Avx512Amx.is_available()
 }
 
-/// Whether a few rows ask for weights that come, as they lie, of so many that are read in turn: where the first cache is not small. A
-/// processor with AMX sees enough ahead of what a cache delivers.
-pub(super) fn ask_ahead(among: usize) -> bool {
-    has_large_first_cache() || !has_small_first_cache() && outgrow_caches(among)
+/// Whether a few rows should ask for weights, as they lie, before they are read, of so many bytes that are read in turn: where the first
+/// cache is not small. A processor with AMX sees enough ahead of what a cache delivers.
+pub(super) fn should_ask(among: usize) -> bool {
+    !has_small_first_cache() && (!Isa::Avx512Amx.is_available() || outgrow_caches(among))
 }
 
 /// Whether so many rows that meet weights of this [`Lie`] should be packed in bands: where caches are large enough for two pairs of panels.
@@ -59,8 +58,8 @@ pub fn suit_bands(isa: Isa, rows: usize, lie: Lie) -> bool {
 const WHOLE_ROWS: usize = 32;
 
 /// Columns that a [`MatmulRows`](super::MatmulRows) of so many rows takes at a time, of weights that lie so: what a task should have.
-/// `None` where whole panels are or should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for stripes or many rows, and
-/// on AVX2 for stripes that meet many.
+/// `None` where whole panels are or should be packed for a [`Matmul`](super::Matmul), as on a unit for tiles for more than a few rows of
+/// stripes, or many of others, and on AVX2 for stripes that meet many.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
@@ -85,8 +84,8 @@ pub fn strip_columns(isa: Isa, rows: usize, lie: Lie) -> Option<usize> {
     Some(16 * panels)
 }
 
-/// The most rows that meet weights packed in registers; for more of them weights are packed once, and panels are already. On processors
-/// with AMX, which have bands and tiles for more, a dozen.
+/// The most rows that meet weights packed in registers; for more of them weights are packed once, and panels are already. A dozen where
+/// they are woven on processors with AMX, which have bands and tiles for more.
 ///
 /// ```
 /// use tilekern_kernels::dispatch::Isa;
@@ -98,21 +97,22 @@ pub fn strip_columns(isa: Isa, rows: usize, lie: Lie) -> Option<usize> {
 pub fn few_rows(isa: Isa, lie: Lie) -> usize {
     match (isa, lie) {
         (_, Lie::Panels) => 0,
-        (Isa::Avx512Amx, _) => BESIDE_BANDS,
-        (Isa::Avx512Vnni, _) if Isa::Avx512Amx.is_available() => BESIDE_BANDS,
+        (Isa::Avx512Amx, _) => WOVEN_BESIDE_AMX,
+        (Isa::Avx512Vnni, _) if Isa::Avx512Amx.is_available() => WOVEN_BESIDE_AMX,
         (Isa::Avx512Vnni, _) => woven_rows(lie),
         _ => STRAIGHT_ROWS,
     }
 }
 
-/// The most rows that lie in no bands.
-const BESIDE_BANDS: usize = Bands::FROM - 1;
+/// The most rows that meet woven weights on processors with AMX, by either instruction set.
+const WOVEN_BESIDE_AMX: usize = 12;
+const _: () = assert!(WOVEN_BESIDE_AMX < Bands::FROM);
 
-/// The most rows that gain: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
+/// The most rows that gain without AMX: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
 /// first cache is small, fewer by stripes.
 fn woven_rows(lie: Lie) -> usize {
     match lie {
-        Lie::Stripes if has_large_first_cache() => MOST,
+        Lie::Stripes if !has_small_first_cache() => MOST,
         Lie::Stripes => 32,
         _ => 20,
     }

@@ -19,7 +19,7 @@ pub struct WeightRows<'a> {
     pub k: usize,
     /// Columns.
     pub n: usize,
-    /// Bytes of all weights that are read in turn with these.
+    /// Bytes of all weights that are read in turn with these: whether a few rows ask for what comes. 0 if a cache delivers.
     pub among: usize,
 }
 

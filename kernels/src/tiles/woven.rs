@@ -1,4 +1,4 @@
-//! Up to 20 rows times int8 weights that lie row by row, up to 96 if they lie in stripes, on tokens that [weave](Dot::weave_four) four
+//! Up to 20 rows times int8 weights that lie row by row, up to 96 if they lie in stripes, 12 on processors with AMX, on tokens that [weave](Dot::weave_four) four
 //! rows of weights into quads beside their products.
 //!
 //! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
@@ -8,7 +8,7 @@ use super::columns::{AHEAD, Columns, QUADS, WIDTH};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::side_by_side::at;
-use super::ways::ask_ahead;
+use super::ways::should_ask;
 use super::weight_rows::{Lines, WeightRows, ask_behind, each_lines, halves};
 use crate::pack::ones;
 use crate::simd::Dot;
@@ -20,7 +20,7 @@ const DEPTH: usize = 4 * QUADS;
 /// The most rows. With them a group's sums and what passes over them are 32 KiB.
 pub(super) const MOST: usize = 96;
 
-/// Bytes of a stripe from those of a step to those that it asks for, if it [should](ask_ahead).
+/// Bytes of a stripe from those of a step to those that it asks for, if it [should](should_ask).
 const STRIPE_AHEAD: usize = 8 << 10;
 
 /// Sums of 16 lanes that wait.
@@ -100,7 +100,7 @@ impl Woven<'_> {
     #[inline(always)]
     fn rows<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
         let (weights, whole) = (&self.weights, columns.whole);
-        let asks = ask_ahead(weights.among) && whole >= AHEAD;
+        let asks = should_ask(weights.among) && whole >= AHEAD;
         sums.fill([[0; 16]; WIDTH]);
         for block in 0..weights.k.div_ceil(DEPTH) {
             let rows = columns.lines::<DEPTH>(weights, block);
@@ -128,7 +128,7 @@ impl Woven<'_> {
         for m in 0..MR {
             x[m] = self.x.row(m);
         }
-        let (asks, zero) = (ask_ahead(self.weights.among), [s.splat_i32(0); WIDTH]);
+        let (asks, zero) = (should_ask(self.weights.among), [s.splat_i32(0); WIDTH]);
         for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(MR + 1)) {
             let (mut acc, mut of_weights) = ([zero; MR], zero);
             each_lines::<4>(
@@ -154,7 +154,7 @@ impl Woven<'_> {
     /// Of two stripes all rows, block by block.
     #[inline(always)]
     fn stripes<S: Dot>(&self, s: S, x: &[&[[S::Quad; QUADS]]], columns: Columns, sums: &mut [Waiting]) {
-        let asks = ask_ahead(self.weights.among);
+        let asks = should_ask(self.weights.among);
         for (start, sums) in columns.starts().zip(sums.chunks_exact_mut(x.len() + 1)) {
             sums.fill([[0; 16]; WIDTH]);
             each_lines::<DEPTH>(
