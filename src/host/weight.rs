@@ -54,7 +54,7 @@ impl<'a> Weight<'a> {
         d: WeightSizes,
         outputs: &[Range<usize>],
     ) -> Result<Weight<'a>, Error> {
-        let among = d.experts.unwrap_or(1) * d.k * d.n;
+        let among = d.experts.unwrap_or(1).saturating_mul(d.k).saturating_mul(d.n);
         Ok(match (format, view.memory_beside(outputs)) {
             (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
             (FORMAT_NZ, Some(data)) => Weight::Stripes { data, among },

@@ -108,8 +108,8 @@ pub fn few_rows(isa: Isa, lie: Lie) -> usize {
 const WOVEN_BESIDE_AMX: usize = 12;
 const _: () = assert!(WOVEN_BESIDE_AMX < Bands::FROM);
 
-/// The most rows that gain without AMX: more by whole rows of weights, each of which is a page, are served better by slices packed once. Where the
-/// first cache is small, fewer by stripes.
+/// The most rows that gain without AMX: more by whole rows of weights, each of which is a page, are served better by slices packed once.
+/// Where the first cache is small, fewer by stripes.
 fn woven_rows(lie: Lie) -> usize {
     match lie {
         Lie::Stripes if !has_small_first_cache() => MOST,

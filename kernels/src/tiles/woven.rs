@@ -1,5 +1,5 @@
-//! Up to 20 rows times int8 weights that lie row by row, up to 96 if they lie in stripes, 12 on processors with AMX, on tokens that [weave](Dot::weave_four) four
-//! rows of weights into quads beside their products.
+//! Up to 20 rows times int8 weights that lie row by row, up to 96 if they lie in stripes, 12 on processors with AMX, on tokens that
+//! [weave](Dot::weave_four) four rows of weights into quads beside their products.
 //!
 //! A block of 16 rows by 64 columns of weights stays in registers while all rows meet it, whose sums wait. Whole rows of weights
 //! are read 16 side by side, as streams; of stripes two, for all of K.
