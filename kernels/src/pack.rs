@@ -130,7 +130,7 @@ impl<'a> Packed<'a> {
         self.source
     }
 
-    /// The same, one of several weights that are read in turn, of so many bytes together: where these are more than count of the caches,
+    /// The same, one of several weights that are read in turn, of so many bytes together: where these outgrow what counts of the caches,
     /// products of a few rows read in another order. The default is what these weights have themselves.
     ///
     /// ```

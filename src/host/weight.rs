@@ -54,7 +54,7 @@ impl<'a> Weight<'a> {
         d: WeightSizes,
         outputs: &[Range<usize>],
     ) -> Result<Weight<'a>, Error> {
-        let among = d.experts.unwrap_or(1).saturating_mul(d.k).saturating_mul(d.n);
+        let among = view.dims().elements();
         Ok(match (format, view.memory_beside(outputs)) {
             (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
             (FORMAT_NZ, Some(data)) => Weight::Stripes { data, among },
@@ -69,13 +69,13 @@ impl<'a> Weight<'a> {
     }
 
     /// The same among weights of so many bytes that are read in turn.
-    pub fn among(self, bytes: usize) -> Weight<'a> {
-        match self {
-            Weight::Packed(packed) => Weight::Packed(packed.among(bytes)),
-            Weight::Rows { data, expert, pitch, .. } => Weight::Rows { data, expert, pitch, among: bytes },
-            Weight::Stripes { data, .. } => Weight::Stripes { data, among: bytes },
-            _ => self,
+    pub fn among(mut self, bytes: usize) -> Weight<'a> {
+        match &mut self {
+            Weight::Packed(packed) => *packed = packed.among(bytes),
+            Weight::Rows { among, .. } | Weight::Stripes { among, .. } => *among = bytes,
+            _ => {}
         }
+        self
     }
 
     /// A packed weight must be of the kind that the call is about; in others the dtype says it.

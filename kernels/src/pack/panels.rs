@@ -93,7 +93,7 @@ impl<'a> Panels<'a> {
         &self.weights[p * self.quads..]
     }
 
-    /// Whether all weights that are read in turn with these are more than what counts of the caches.
+    /// Whether all weights that are read in turn with these outgrow what counts of the caches.
     pub(crate) fn come_from_memory(&self) -> bool {
         outgrow_caches(self.among)
     }

@@ -69,13 +69,13 @@ const fn ahead<S: Dot>(rows: usize, nv: usize, far: bool) -> usize {
     }
 }
 
-/// Whether so many rows ask for weights only where these come from memory.
-const fn sees_enough<S: Dot>(rows: usize) -> bool {
-    S::MANY_REGISTERS && rows < LONG
+/// Whether so many rows ask for weights wherever these come from.
+const fn is_long<S: Dot>(rows: usize) -> bool {
+    !S::MANY_REGISTERS || rows >= LONG
 }
 
 /// The products of MR rows and NV panels. `next` are the panels that come, of which each part asks for its share; where the first
-/// cache is small, requests are FAR. `from_memory` says whether the panels come from there.
+/// cache is small, requests are FAR. `asks` says whether there are any, of rows in one part.
 #[inline(always)]
 fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FAR: bool>(
     s: S,
@@ -83,7 +83,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
     w: [&[[i8; 64]]; NV],
     next: [&[[i8; 64]]; NV],
     (part, parts): (usize, usize),
-    from_memory: bool,
+    asks: bool,
 ) -> [[S::I32; NV]; MR] {
     let mut acc = [[s.splat_i32(0); NV]; MR];
     let end = w[0].len();
@@ -93,7 +93,7 @@ fn sums<S: Dot, const MR: usize, const NV: usize, const IN_PARTS: bool, const FA
         acc = gemv::<S, MR, NV, NV, FAR>(s, slices(x, 0..share), slices(w, 0..share), coming, acc);
         return gemv::<S, MR, NV, 0, FAR>(s, slices(x, share..end), slices(w, share..end), [], acc);
     }
-    if const { ahead::<S>(MR, NV, FAR) == 0 } || const { sees_enough::<S>(MR) } && !from_memory {
+    if const { ahead::<S>(MR, NV, FAR) == 0 } || !asks {
         return gemv::<S, MR, NV, 0, FAR>(s, x, w, [], acc);
     }
     let split = end - end.min(ahead::<S>(MR, NV, FAR));
@@ -182,13 +182,13 @@ impl Sweep<'_> {
             next[v] = self.weights.coming(panel + NV + v).unwrap_or(w[v]);
             s.prefetch(self.weights.sums_line(panel + v));
         }
-        let from_memory = const { sees_enough::<S>(MR) } && self.weights.come_from_memory();
+        let asks = const { is_long::<S>(MR) } || self.weights.come_from_memory();
         let acc = if const { matches!(S::SMALL_FIRST_CACHE, Some(true)) }
             || const { S::SMALL_FIRST_CACHE.is_none() } && has_small_first_cache()
         {
-            sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts), from_memory)
+            sums::<S, MR, NV, IN_PARTS, true>(s, x, w, next, (part, parts), asks)
         } else {
-            sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts), from_memory)
+            sums::<S, MR, NV, IN_PARTS, false>(s, x, w, next, (part, parts), asks)
         };
         self.finish(s, acc, first..end, panel, panels);
     }
