@@ -8,6 +8,7 @@
 use crate::math;
 use crate::rows::{Span, lanes, vectors};
 use crate::simd::Simd;
+use core::ops::Range;
 
 /// Multipliers of the rounds, for words 0 and 2.
 pub const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -17,6 +18,9 @@ pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 pub const SMALLEST: f32 = f32::EPSILON / 2.0;
 /// The most blocks of 256 threads.
 pub const BLOCKS: u64 = 78 * 8;
+
+/// Vectors of words that are drawn before they are looked at.
+const AT_ONCE: usize = 8;
 
 /// The exponential numbers (rate 1) of a tensor.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +76,14 @@ impl Exponential {
 
     /// How many elements from `first` on have one turn.
     #[inline(always)]
-    pub fn left_in_turn(&self, first: u64) -> u64 {
+    fn left_in_turn(&self, first: u64) -> u64 {
         // A division takes its time, and most rows have one turn.
         self.threads - if first < self.threads { first } else { first % self.threads }
     }
 
     /// The turn of an element.
     #[inline(always)]
-    pub fn turn(&self, element: u64) -> Turn {
+    fn turn(&self, element: u64) -> Turn {
         // As in [`Exponential::left_in_turn`].
         let number = if element < self.threads { 0 } else { element / self.threads };
         let mut keys = [self.key; 10];
@@ -164,22 +168,86 @@ impl Exponential {
     /// Calls `body` with the words of `n` elements from `first` on, up to 16 at a time, as signed numbers in the order of the words.
     #[inline(always)]
     pub fn walk<S: Simd>(&self, s: S, first: u64, n: usize, mut body: impl FnMut(Span, S::I32)) {
+        self.turns(
+            first,
+            n,
+            #[inline(always)]
+            |turn, part| {
+                turn.walk(
+                    s,
+                    first + part.start as u64,
+                    part.len(),
+                    in_a_row(s),
+                    #[inline(always)]
+                    |span, words| body(Span { at: part.start + span.at, ..span }, words),
+                )
+            },
+        )
+    }
+
+    /// Calls `body` with the vectors of `n` elements from `first` on of whose words one is `least` or more, as signed numbers in the order
+    /// of the words; it returns the next `least`. Words are drawn many at a time, since few vectors reach it.
+    #[inline(always)]
+    pub fn reaching<S: Simd>(&self, s: S, first: u64, n: usize, mut least: i32, mut body: impl FnMut(Span, S::I32) -> i32) {
+        self.turns(
+            first,
+            n,
+            #[inline(always)]
+            |turn, part| {
+                least = turn.reaching(
+                    s,
+                    first + part.start as u64,
+                    part.len(),
+                    least,
+                    in_a_row(s),
+                    #[inline(always)]
+                    |span, words| body(Span { at: part.start + span.at, ..span }, words),
+                )
+            },
+        )
+    }
+
+    /// [`Exponential::reaching`] for the elements `first + index` of some indices, which ascend.
+    #[inline(always)]
+    pub fn reaching_listed<S: Simd>(
+        &self,
+        s: S,
+        first: u64,
+        indices: &[i32],
+        mut least: i32,
+        mut body: impl FnMut(Span, S::I32) -> i32,
+    ) {
+        let mut at = 0;
+        while let Some(&index) = indices.get(at) {
+            let element = first + index as u64;
+            let end = index as u64 + self.left_in_turn(element);
+            let has_turn = |&index: &i32| (index as u64) < end;
+            let rest = &indices[at..];
+            // A search would guess wrong at most of its steps, and mostly there is nothing to search for.
+            let n = if rest.last().is_some_and(has_turn) { rest.len() } else { rest.partition_point(has_turn) };
+            least = self.turn(element).reaching(
+                s,
+                first,
+                n,
+                least,
+                #[inline(always)]
+                |span| span.load_i32(s, rest),
+                #[inline(always)]
+                |span, words| body(Span { at: at + span.at, ..span }, words),
+            );
+            at += n;
+        }
+    }
+
+    /// Calls `body` with each turn that `n` elements from `first` on have, and which of them have it.
+    #[inline(always)]
+    fn turns(&self, first: u64, n: usize, mut body: impl FnMut(&Turn, Range<usize>)) {
         let mut at = 0;
         while at < n {
-            let first = first + at as u64;
-            let (run, turn) = (self.left_in_turn(first).min((n - at) as u64) as usize, self.turn(first));
-            for start in (0..run).step_by(32) {
-                let indices = s.add_i32(lanes(s), s.splat_i32(start as i32));
-                let indices = [indices, s.add_i32(indices, s.splat_i32(16))];
-                let words = turn.words(s, first, indices);
-                for i in 0..2 {
-                    let from = start + 16 * i;
-                    if from < run {
-                        body(Span { at: at + from, len: 16.min(run - from) }, signed_order(s, words[i]));
-                    }
-                }
-            }
-            at += run;
+            let element = first + at as u64;
+            let end = at + self.left_in_turn(element).min((n - at) as u64) as usize;
+            body(&self.turn(element), at..end);
+            at = end;
         }
     }
 
@@ -204,7 +272,7 @@ impl Exponential {
 
 /// What the elements of one turn share.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+struct Turn {
     /// The first of them, which has thread 0.
     first: u64,
     /// Which word of the four is theirs.
@@ -216,9 +284,70 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// [`Exponential::reaching`] for `n` elements `first + place`; returns the next `least`.
+    #[inline(always)]
+    fn reaching<S: Simd>(
+        &self,
+        s: S,
+        first: u64,
+        n: usize,
+        mut least: i32,
+        mut places: impl FnMut(Span) -> S::I32,
+        mut body: impl FnMut(Span, S::I32) -> i32,
+    ) -> i32 {
+        let mut words = [[0; 16]; AT_ONCE];
+        for start in (0..n).step_by(16 * AT_ONCE) {
+            let (block, mut top) = (16 * AT_ONCE.min((n - start).div_ceil(16)), s.splat_i32(i32::MIN));
+            self.walk(
+                s,
+                first,
+                block.min(n - start),
+                #[inline(always)]
+                |span| places(Span { at: start + span.at, ..span }),
+                #[inline(always)]
+                |span, found| {
+                    top = s.max_i32(top, found);
+                    s.store_i32(found, &mut words[span.at / 16]);
+                },
+            );
+            if !reaches(s, top, least) {
+                continue;
+            }
+            for (words, at) in words.iter().zip((start..start + block).step_by(16)) {
+                let words = s.load_i32(words);
+                if reaches(s, words, least) {
+                    least = body(Span { at, len: 16.min(n - at) }, words);
+                }
+            }
+        }
+        least
+    }
+
+    /// Calls `body` with the words of `n` elements `first + place`, up to 16 at a time, as signed numbers in the order of the words.
+    #[inline(always)]
+    fn walk<S: Simd>(
+        &self,
+        s: S,
+        first: u64,
+        n: usize,
+        mut places: impl FnMut(Span) -> S::I32,
+        mut body: impl FnMut(Span, S::I32),
+    ) {
+        for start in (0..n).step_by(32) {
+            let second = n.min(start + 16);
+            let spans = [Span { at: start, len: second - start }, Span { at: second, len: 16.min(n - second) }];
+            let words = self.words(s, first, [places(spans[0]), places(spans[1])]);
+            for i in 0..2 {
+                if spans[i].len > 0 {
+                    body(spans[i], signed_order(s, words[i]));
+                }
+            }
+        }
+    }
+
     /// The words of vectors of elements `first + indices`. Threads are few: the high word of their number is 0.
     #[inline(always)]
-    pub fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
+    fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
         let Turn { word, start, keys, .. } = self;
         let thread = splat(s, first.wrapping_sub(self.first) as u32);
         // A product takes two lanes, so half of the counters go in one vector each, in its even lanes; the odd lanes mean nothing.
@@ -258,7 +387,6 @@ impl Turn {
     /// the work is for others.
     #[inline(always)]
     fn last<S: Simd, const N: usize, const HALF: usize>(&self, s: S, counters: [[[S::I32; 4]; 2]; N]) -> [S::I32; N] {
-        let is_odd = s.eq_i32(s.and(lanes(s), s.splat_i32(1)), s.splat_i32(1));
         let mut words = [splat(s, 0); N];
         for v in 0..N {
             let mut halves = [words[v]; 2];
@@ -273,7 +401,7 @@ impl Turn {
                     _ => product,
                 };
             }
-            words[v] = s.select_i32(is_odd, s.bits(s.dup_even(s.from_bits(halves[1]))), halves[0]);
+            words[v] = s.zip_even(halves[0], halves[1]);
         }
         words
     }
@@ -284,6 +412,19 @@ impl Turn {
 fn round<S: Simd>(s: S, c: [S::I32; 4], key: &[u32; 2]) -> [S::I32; 4] {
     let (a, b) = (s.mul_even(c[0], MULTIPLIERS[0]), s.mul_even(c[2], MULTIPLIERS[1]));
     [s.xor(s.xor(odd(s, b), c[1]), splat(s, key[0])), b, s.xor(s.xor(odd(s, a), c[3]), splat(s, key[1])), a]
+}
+
+/// The places of elements that lie one behind the other.
+#[inline(always)]
+fn in_a_row<S: Simd>(s: S) -> impl FnMut(Span) -> S::I32 {
+    #[inline(always)]
+    move |span| s.add_i32(lanes(s), s.splat_i32(span.at as i32))
+}
+
+/// Whether one of some words is `least` or more, both as signed numbers in the order of the words.
+#[inline(always)]
+fn reaches<S: Simd>(s: S, words: S::I32, least: i32) -> bool {
+    s.mask_bits(s.gt_i32(s.splat_i32(least), words)) != u16::MAX
 }
 
 /// Words as signed numbers in the order of the words, and these as words again.

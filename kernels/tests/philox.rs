@@ -5,6 +5,7 @@ use common::{Random, levels};
 use tilekern_kernels::dispatch::Kernel;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference::{exponential, philox4x32, random_word, uniform};
+use tilekern_kernels::rows::Span;
 use tilekern_kernels::simd::Dot;
 
 #[test]
@@ -59,6 +60,65 @@ fn sixteen_at_once_equal_the_definition() {
             for i in 0..16 {
                 let expected = exponential(seed, offset, elements, first + i as u64);
                 assert_eq!(found[i].to_bits(), expected.to_bits(), "{level:?} {elements} {first} {i}");
+            }
+        }
+    }
+}
+
+/// Which elements a search looks at.
+enum Looked<'a> {
+    /// As many from the first on.
+    All(usize),
+    /// These, counted from the first.
+    Some(&'a [i32]),
+}
+
+/// The words that reach a limit, as signed numbers in their order, each with its place; others of their vectors may be among them.
+struct Reaching<'a> {
+    numbers: Exponential,
+    first: u64,
+    looked: Looked<'a>,
+    least: i32,
+    found: &'a mut Vec<(usize, i32)>,
+}
+
+impl Kernel for Reaching<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let body = |span: Span, words: S::I32| {
+            let mut lanes = [0; 16];
+            s.store_i32(words, &mut lanes);
+            self.found.extend((span.at..span.at + span.len).zip(lanes));
+            self.least
+        };
+        match self.looked {
+            Looked::All(n) => self.numbers.reaching(s, self.first, n, self.least, body),
+            Looked::Some(indices) => self.numbers.reaching_listed(s, self.first, indices, self.least, body),
+        }
+    }
+}
+
+/// Over the ends of turns, of vectors and of what is drawn at once; with a limit that all reach, and one that few do.
+#[test]
+fn no_word_that_reaches_a_limit_is_missed() {
+    let (threads, elements, mut random) = (624 * 256, 624 * 256 * 5, Random(11));
+    for (case, n) in [1, 15, 16, 17, 32, 33, 127, 128, 129, 300].into_iter().cycle().take(40).enumerate() {
+        let first = threads * (1 + case as u64 % 4) - random.bits() % n as u64;
+        let (seed, offset) = (random.bits(), random.bits() % 50);
+        let indices: Vec<i32> = (0..n as i32).map(|i| i * 3 - (random.bits() % 2) as i32 * i.min(1)).collect();
+        let word = |place: u64| (random_word(seed, offset, elements, first + place) ^ 1 << 31) as i32;
+        for (level, listed) in levels().into_iter().flat_map(|level| [(level, false), (level, true)]) {
+            let words: Vec<i32> = (0..n).map(|i| word(if listed { indices[i] as u64 } else { i as u64 })).collect();
+            for least in [i32::MIN, i32::MAX / 8 * 7] {
+                let looked = if listed { Looked::Some(&indices) } else { Looked::All(n) };
+                let mut found = vec![];
+                let numbers = Exponential::new(seed, offset, elements);
+                level.run(Reaching { numbers, first, looked, least, found: &mut found });
+                assert!(found.iter().all(|&(place, found)| words[place] == found), "{level:?} {n} {listed}");
+                let reach = |&(place, word): &(usize, i32)| (word >= least).then_some(place);
+                let expected = words.iter().copied().enumerate().filter_map(|at| reach(&at));
+                assert!(found.iter().filter_map(reach).eq(expected), "{level:?} {n} {listed} {least}");
             }
         }
     }

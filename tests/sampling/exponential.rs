@@ -3,7 +3,7 @@
 use crate::common::{Buffer, Order, bits, every_host, refused, run, shape_only_mut};
 use half::{bf16, f16};
 use tilekern::ops::Exponential;
-use tilekern::{Dims, Host, TensorMut};
+use tilekern::{Dims, Host, Isa, Serial, TensorMut};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::reference;
 
@@ -42,12 +42,14 @@ fn every_element() {
 #[test]
 fn turns() {
     let n = 624 * 256 * 5 + 11;
-    let mut out = vec![0.0f32; n];
-    let mut call = Exponential::new(TensorMut::new([n], &mut out).unwrap());
-    (call.seed, call.offset) = (99, 2);
-    run(&Host::new(), call).unwrap();
-    for i in (0..n).step_by(97).chain(n - 20..n) {
-        assert_eq!(out[i].to_bits(), reference::exponential(99, 2, n as u64, i as u64).to_bits(), "{i}");
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let mut out = vec![0.0f32; n];
+        let mut call = Exponential::new(TensorMut::new([n], &mut out).unwrap());
+        (call.seed, call.offset) = (99, 2);
+        run(&Host::with(isa, Serial).unwrap(), call).unwrap();
+        for i in (0..n).step_by(97).chain(n - 20..n) {
+            assert_eq!(out[i].to_bits(), reference::exponential(99, 2, n as u64, i as u64).to_bits(), "{isa:?} {i}");
+        }
     }
 }
 

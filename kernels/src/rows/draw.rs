@@ -41,7 +41,7 @@ pub fn certain_draw<S: Simd, T: Element>(
 
 /// Writes the indices of the elements of a part of the row, which begins at `start`, that reach `bound`; returns how many they are.
 #[inline(always)]
-fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, bound: f32, indices: &mut [i32]) -> usize {
+pub(super) fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, bound: f32, indices: &mut [i32]) -> usize {
     s.apart(
         #[inline(always)]
         move || {
@@ -84,42 +84,23 @@ impl<T: Element> Draw<'_, T> {
     }
 
     /// Lets the elements of these indices, which ascend, race.
-    fn race<S: Simd>(&mut self, s: S, indices: &[i32]) {
-        let mut rest = indices;
-        while let Some(&index) = rest.first() {
-            let element = self.first + index as u64;
-            let end = index as u64 + self.numbers.left_in_turn(element);
-            let has_turn = |&index: &i32| (index as u64) < end;
-            // A search would guess wrong at most of its steps, and mostly there is nothing to search for.
-            let n = if rest.last().is_some_and(has_turn) { rest.len() } else { rest.partition_point(has_turn) };
-            let (turn, later) = rest.split_at(n);
-            self.race_turn(s, turn, element);
-            rest = later;
-        }
-    }
-
-    /// [`Draw::race`] where all have the turn of `element`.
     #[inline(always)]
-    fn race_turn<S: Simd>(&mut self, s: S, indices: &[i32], element: u64) {
+    fn race<S: Simd>(&mut self, s: S, indices: &[i32]) {
         s.apart(
             #[inline(always)]
             move || {
-                let turn = self.numbers.turn(element);
-                let mut least = self.least_word();
-                for part in indices.chunks(32) {
-                    let parts: [&[i32]; 2] = part.split_at(part.len().min(16)).into();
-                    let mut places = [s.splat_i32(0); 2];
-                    for i in 0..2 {
-                        places[i] = Span { at: 0, len: parts[i].len() }.load_i32(s, parts[i]);
-                    }
-                    let words = turn.words(s, self.first, places);
-                    for i in 0..2 {
-                        if s.mask_bits(s.gt_i32(s.splat_i32(least), signed_order(s, words[i]))) != u16::MAX {
-                            self.meets(s, parts[i], words[i]);
-                            least = self.least_word();
-                        }
-                    }
-                }
+                let (numbers, first, least) = (self.numbers, self.first, self.least_word());
+                numbers.reaching_listed(
+                    s,
+                    first,
+                    indices,
+                    least,
+                    #[inline(always)]
+                    |span, words| {
+                        self.meets(s, &indices[span.at..][..span.len], signed_order(s, words));
+                        self.least_word()
+                    },
+                );
             },
         )
     }

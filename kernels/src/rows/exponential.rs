@@ -1,10 +1,9 @@
 //! Exponential numbers as a tensor holds them, one row or a part of one.
 
-use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
-use crate::philox::Exponential;
+use crate::philox::{Exponential, signed_order};
 use crate::simd::Dot;
 
 /// `output[i] = factor * e`, where e is number `first + i`.
@@ -27,13 +26,12 @@ impl<T: Element> Kernel for Exponentials<'_, T> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let factor = s.splat(self.factor);
-        vectors(
+        self.numbers.walk(
+            s,
+            self.first,
             self.output.len(),
             #[inline(always)]
-            |span| {
-                let e = self.numbers.at(s, self.first + span.at as u64);
-                span.store(s, s.mul(e, factor), self.output);
-            },
+            |span, words| span.store(s, s.mul(Exponential::of_words(s, signed_order(s, words)), factor), self.output),
         );
     }
 }

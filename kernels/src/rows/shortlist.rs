@@ -181,17 +181,15 @@ impl Smallest {
             #[inline(always)]
             || match *noise {
                 Noise::Drawn { numbers, first } => {
-                    let mut least = i32::MIN;
-                    numbers.walk(
+                    numbers.reaching(
                         s,
                         first,
                         n,
+                        i32::MIN,
                         #[inline(always)]
                         |span, words| {
-                            if s.mask_bits(s.gt_i32(s.splat_i32(least), words)) != u16::MAX {
-                                found.meets(s, Exponential::of_words(s, signed_order(s, words)), span);
-                                least = Exponential::least_word(found.limit().into());
-                            }
+                            found.meets(s, Exponential::of_words(s, signed_order(s, words)), span);
+                            Exponential::least_word(found.limit().into())
                         },
                     );
                 }

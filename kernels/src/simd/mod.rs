@@ -251,6 +251,8 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
     fn dup_even(self, v: Self::F32) -> Self::F32;
     /// Lane 2i + 1 in both lanes of its pair.
     fn dup_odd(self, v: Self::F32) -> Self::F32;
+    /// The even lanes of both in turn: lane 2i of `a`, and behind it lane 2i of `b`.
+    fn zip_even(self, a: Self::I32, b: Self::I32) -> Self::I32;
 
     /// Lanes i and i ^ D change places; D is 1, 2, 4 or 8.
     fn exchange<const D: usize>(self, v: Self::I32) -> Self::I32;

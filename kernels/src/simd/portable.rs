@@ -260,6 +260,11 @@ impl Simd for Portable {
         let a: [f32; 16] = cast(v);
         f32x16::new(each(|i| a[i | 1]))
     }
+    #[inline(always)]
+    fn zip_even(self, a: i32x16, b: i32x16) -> i32x16 {
+        let (a, b): ([i32; 16], [i32; 16]) = (cast(a), cast(b));
+        i32x16::new(each(|i| if i % 2 == 0 { a[i] } else { b[i - 1] }))
+    }
     #[inline(never)]
     fn mul_even(self, a: i32x16, b: u32) -> i32x16 {
         let mut a: [i32; 16] = cast(a);

@@ -32,6 +32,27 @@ fn permutes() {
     }
 }
 
+struct ZipsEven<'a>(&'a [i32; 16], &'a [i32; 16]);
+
+impl Kernel for ZipsEven<'_> {
+    type Output = [i32; 16];
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> [i32; 16] {
+        let mut out = [0; 16];
+        s.store_i32(s.zip_even(s.load_i32(self.0), s.load_i32(self.1)), &mut out);
+        out
+    }
+}
+
+#[test]
+fn zips_even_lanes() {
+    let (a, b) = (lanes(|i| 100 + i as i32), lanes(|i| 200 + i as i32));
+    for level in levels() {
+        assert_eq!(level.run(ZipsEven(&a, &b)), lanes(|i| if i % 2 == 0 { a[i] } else { b[i - 1] }), "{level:?}");
+    }
+}
+
 struct Exchanges<'a>(&'a [i32; 16]);
 
 impl Kernel for Exchanges<'_> {

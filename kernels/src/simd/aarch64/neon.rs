@@ -329,6 +329,10 @@ impl<const DOT: bool> Simd for Token<DOT> {
         four!(vtrn2q_f32, v, v)
     }
     #[inline(always)]
+    fn zip_even(self, a: I, b: I) -> I {
+        four!(vtrn1q_s32, a, b)
+    }
+    #[inline(always)]
     fn pairs<const D: usize>(self, a: F, b: F) -> (F, F) {
         hw!(match D {
             8 => ([a[0], a[1], b[0], b[1]], [a[2], a[3], b[2], b[3]]),

@@ -375,6 +375,11 @@ impl Simd for Avx2 {
         both!(_mm256_movehdup_ps, v)
     }
     #[inline(always)]
+    fn zip_even(self, a: I, b: I) -> I {
+        let b = both!(_mm256_shuffle_epi32::<0b10_10_00_00>, b);
+        both!(_mm256_blend_epi32::<0b1010_1010>, a, b)
+    }
+    #[inline(always)]
     fn exchange<const D: usize>(self, v: I) -> I {
         match D {
             1 => both!(_mm256_shuffle_epi32::<0b10_11_00_01>, v),

@@ -350,6 +350,10 @@ impl<const UNIT: u8> Simd for Token<UNIT> {
         hw!(_mm512_movehdup_ps(v))
     }
     #[inline(always)]
+    fn zip_even(self, a: __m512i, b: __m512i) -> __m512i {
+        hw!(_mm512_mask_shuffle_epi32::<0b10_10_00_00>(a, 0xAAAA, b))
+    }
+    #[inline(always)]
     fn exchange<const D: usize>(self, v: __m512i) -> __m512i {
         hw!(match D {
             1 => _mm512_shuffle_epi32::<0b10_11_00_01>(v),
