@@ -14,12 +14,16 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference::{philox4x32, uniform};
-use tilekern_kernels::rows::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum, running_sum};
+use tilekern_kernels::rows::{
+    BestKey, BlockMasses, KeysBelow, LEADERS, LeaderKeys, Racers, Reaches, Share, WeightSum, running_sum,
+};
 
 /// Weights of a piece: a multiple of the blocks of a sum.
 const PIECE: usize = 4096;
 /// Words that a row has to work in: 128 KiB.
 const WORDS: usize = 16_384;
+/// Weights that all race, since it takes as long to tell who cannot win.
+const SHORT: usize = 256;
 /// Samples of a task.
 const SAMPLES: usize = 256;
 
@@ -82,7 +86,7 @@ impl<T: Weight, P: ParallelFor> Run<Multinomial<'_, Self, T>> for Host<P> {
             }
             return Ok(());
         }
-        // A weight costs about as much as reading a cache line, a sample ten times that.
+        // A weight costs at most about as much as reading a cache line, a sample ten times that.
         let grain = parallel::grain(d.samples.saturating_mul(10).saturating_add(d.categories), 16);
         let parts = (&*out, stage, space.take_each(slots.each));
         parallel::rows(&self.pool, d.rows, grain, parts, |row, (out, stage, words)| {
@@ -156,21 +160,46 @@ impl<'a, T: Weight> Drawn<'a, T> {
 
     /// The key of the winner.
     fn best<P: ParallelFor>(&self, pool: &P, row: usize, stage: &PerWorker<'_, f32>, words: &mut [u64]) -> u64 {
+        let mut lead = u64::MAX;
+        if self.d.categories > SHORT {
+            lead = self.fold(pool, row, stage, words, lead, |racers, lead| {
+                let mut keys = [0; LEADERS];
+                self.level.run(LeaderKeys { racers, keys: &mut keys });
+                least(&keys).min(lead)
+            });
+        }
+        self.fold(pool, row, stage, words, lead, |racers, bound| self.level.run(BestKey { racers, bound }))
+    }
+
+    /// The smallest key that `body` finds in the pieces of a row. It gets the smallest that its task knows so far, at first `bound`.
+    fn fold<P: ParallelFor>(
+        &self,
+        pool: &P,
+        row: usize,
+        stage: &PerWorker<'_, f32>,
+        words: &mut [u64],
+        bound: u64,
+        body: impl Fn(Racers<'_>, u64) -> u64 + Sync,
+    ) -> u64 {
         let pieces = self.d.categories.div_ceil(PIECE);
-        let keys = TensorMut::vector(&mut words[..pieces]);
-        parallel::blocks(pool, Cut { rows: 1, columns: 1 }, &keys, stage, |mut block, stage| {
-            let piece = block.columns.start;
-            let range = PIECE * piece..self.d.categories.min(PIECE * (piece + 1));
-            let best = self.level.run(BestKey(self.racers(row, range, stage)));
-            block.row(0).set(0, best);
+        // The longer a task, the more it knows: a single worker has one, several have some each, lest one waits for another.
+        let each = if pool.workers() == 1 { pieces } else { pieces.div_ceil(4 * pool.workers()) };
+        let keys = &mut words[..pieces.div_ceil(each)];
+        parallel::blocks(pool, Cut { rows: 1, columns: 1 }, &TensorMut::vector(&mut *keys), stage, |mut block, stage| {
+            let first = each * block.columns.start;
+            let key = (first..pieces.min(first + each)).fold(bound, |bound, piece| {
+                let range = PIECE * piece..self.d.categories.min(PIECE * (piece + 1));
+                body(self.racers(row, range, stage), bound)
+            });
+            block.row(0).set(0, key);
         });
-        words[..pieces].iter().fold(u64::MAX, |best, &key| best.min(key))
+        least(keys)
     }
 
     /// Writes the keys of the winners, best first.
     fn best_k<P: ParallelFor>(&self, pool: &P, row: usize, stage: &PerWorker<'_, f32>, words: &mut [u64]) {
         let k = self.d.samples;
-        let (mut at, mut n, mut bound) = (0, 0, u64::MAX);
+        let (mut at, mut n, mut bound) = (0, 0, self.bound_of_k(pool, row, stage, words));
         while at < self.d.categories {
             let room = (words.len() - n).min(self.d.categories - at);
             let keys = TensorMut::vector(&mut words[n..n + room]);
@@ -178,21 +207,42 @@ impl<'a, T: Weight> Drawn<'a, T> {
                 let range = at + block.columns.start..at + block.columns.end;
                 let racers = self.racers(row, range, stage);
                 if let Some(keys) = block.row(0).as_slice() {
-                    self.level.run(KeysBelow { racers, bound, keys });
+                    let found = self.level.run(KeysBelow { racers, bound, keys: &mut *keys });
+                    keys[found..].iter_mut().take(1).for_each(|end| *end = u64::MAX);
                 }
             });
             at += room;
-            let candidates = n..n + room;
-            for i in candidates {
-                words[n] = words[i];
-                n += usize::from(words[i] != u64::MAX);
+            let end = n + room;
+            for start in (n..end).step_by(PIECE) {
+                let keys = &words[start..end.min(start + PIECE)];
+                let found = keys.iter().position(|&key| key == u64::MAX).unwrap_or(keys.len());
+                words.copy_within(start..start + found, n);
+                n += found;
             }
-            if n >= k {
+            if n > k {
                 words[..n].select_nth_unstable(k - 1);
                 (n, bound) = (k, words[k - 1]);
             }
         }
         words[..k].sort_unstable();
+    }
+
+    /// A key above those of the k winners: the k best of those that lead their pieces are below it.
+    fn bound_of_k<P: ParallelFor>(&self, pool: &P, row: usize, stage: &PerWorker<'_, f32>, words: &mut [u64]) -> u64 {
+        let (k, c) = (self.d.samples, self.d.categories);
+        let leaders = LEADERS * c.div_ceil(PIECE).min(words.len() / LEADERS);
+        if c <= SHORT || leaders < k {
+            return u64::MAX;
+        }
+        let words = &mut words[..leaders];
+        parallel::blocks(pool, Cut { rows: 1, columns: LEADERS }, &TensorMut::vector(&mut *words), stage, |mut block, stage| {
+            let first = block.columns.start / LEADERS * PIECE;
+            let racers = self.racers(row, first..c.min(first + PIECE), stage);
+            if let Some(keys) = block.row(0).as_slice().and_then(|keys| keys.first_chunk_mut()) {
+                self.level.run(LeaderKeys { racers, keys });
+            }
+        });
+        words.select_nth_unstable(k - 1).1.saturating_add(1)
     }
 
     /// Draws from the running sum, kept at the ends of blocks.
@@ -205,7 +255,8 @@ impl<'a, T: Weight> Drawn<'a, T> {
         mut out: TensorMut<'_, i64>,
     ) {
         let c = self.d.categories;
-        let block = c.div_ceil(WORDS).next_power_of_two().max(16);
+        // A sample looks through one block, and the sum of each block takes a while: the fewer samples, the longer blocks.
+        let block = (8 * c / self.d.samples).isqrt().clamp(16, 256).max(c.div_ceil(WORDS)).next_power_of_two();
         let share = self.share(row, stage, words);
         let masses = TensorMut::vector(&mut words[..c.div_ceil(block)]);
         parallel::blocks(pool, Cut { rows: 1, columns: PIECE / block }, &masses, stage, |mut part, stage| {
@@ -271,6 +322,11 @@ impl<'a, T: Weight> Drawn<'a, T> {
         });
         f64::from_bits(words[0]) as f32
     }
+}
+
+/// The best of some keys.
+fn least(keys: &[u64]) -> u64 {
+    keys.iter().fold(u64::MAX, |best, &key| best.min(key))
 }
 
 /// The index in a key.

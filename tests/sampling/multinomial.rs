@@ -67,7 +67,7 @@ impl<T: Weight + PartialEq + std::fmt::Debug + Into<f64>> Case<T> {
     }
 }
 
-/// Rows of ordinary weights, of ties, with holes, of one weight alone, of none, and hostile ones.
+/// Rows of ordinary weights, of ties, with holes, of one weight alone, of none, hostile ones, and such as a softmax gives.
 fn weights(random: &mut Random, c: usize, kind: usize) -> Vec<f32> {
     let mut w: Vec<f32> = match kind {
         0 => (0..c).map(|_| random.unit().abs()).collect(),
@@ -76,6 +76,7 @@ fn weights(random: &mut Random, c: usize, kind: usize) -> Vec<f32> {
         3 => vec![0.0; c],
         4 => (0..c).map(|_| random.number()).collect(),
         5 => (0..c).map(|_| f32::from_bits(random.bits() as u32)).collect(),
+        6 => (0..c).map(|_| (12.0 * random.unit()).exp()).collect(),
         _ => (0..c).map(|i| 1e-3f32.powi((i % 13) as i32)).collect(),
     };
     if kind == 3 && random.below(2) == 0 {
@@ -91,7 +92,7 @@ fn weights(random: &mut Random, c: usize, kind: usize) -> Vec<f32> {
 
 fn case<T>(random: &mut Random, rows: usize, c: usize, num_samples: usize, replacement: bool, of: fn(f32) -> T) -> Case<T> {
     let probs = (0..rows).flat_map(|_| {
-        let kind = random.below(7);
+        let kind = random.below(8);
         weights(random, c, kind)
     });
     let probs = probs.collect::<Vec<f32>>().into_iter().map(of).collect();
@@ -106,9 +107,24 @@ fn every_draw<T: Weight + PartialEq + std::fmt::Debug + Into<f64>>(seed: u64, of
             case(&mut random, rows, c, 1, true, of).compare(of(9.0));
             case(&mut random, rows, c, c.div_ceil(2), false, of).compare(of(9.0));
             case(&mut random, rows, c, c, false, of).compare(of(9.0));
+            case(&mut random, rows, c, c.min(5), false, of).compare(of(9.0));
             case(&mut random, rows, c, 3, true, of).compare(of(9.0));
         }
         case(&mut random, 2, c.min(300), 700, true, of).compare(of(9.0));
+    }
+}
+
+/// One sample and some of every kind of row: what is known to win leaves few to draw, or tells nothing.
+#[test]
+fn every_kind() {
+    let mut random = Random(8);
+    for (c, kind) in [257, 300, 4097, 9000].into_iter().flat_map(|c| (0..8).map(move |kind| (c, kind))).take(rounds(240)) {
+        for samples in [1, 5, 18] {
+            let probs = weights(&mut random, c, kind);
+            let case =
+                Case { shape: vec![c], probs, num_samples: samples, replacement: false, seed: random.bits() as i64, offset: 0 };
+            case.compare(9.0);
+        }
     }
 }
 
@@ -125,14 +141,21 @@ fn other_dtypes() {
     every_draw(5, |x| f64::from(x) * 1.000_000_01);
 }
 
-/// Rows that are cut over the pool, and many samples of one row.
+/// Rows that are cut over the pool, many samples of one row, and rows whose numbers have more than one turn, which is of 159 744.
 #[test]
 fn long_rows() {
     let mut random = Random(6);
-    for (rows, c, num_samples, replacement) in
-        [(2, 20_000, 1, true), (1, 70_001, 5, false), (1, 40, 20_000, true), (1, 40_000, 30_000, false), (2, 300_000, 40, true)]
-            .into_iter()
-            .take(rounds(60))
+    for (rows, c, num_samples, replacement) in [
+        (2, 20_000, 1, true),
+        (1, 70_001, 5, false),
+        (1, 40, 20_000, true),
+        (1, 40_000, 30_000, false),
+        (2, 300_000, 40, true),
+        (3, 100_000, 1, true),
+        (1, 200_001, 20, false),
+    ]
+    .into_iter()
+    .take(rounds(70))
     {
         let case = case(&mut random, rows, c, num_samples, replacement, |x| x);
         let expected = case.defined();

@@ -115,8 +115,11 @@ mod keep;
 mod keep_prefix;
 pub use keep_prefix::{KeepPrefix, Prefix};
 
+mod racers;
+pub use racers::{BestKey, KeysBelow, LEADERS, LeaderKeys, Racers};
+
 mod weights;
-pub use weights::{BestKey, BlockMasses, KeysBelow, Racers, Reaches, Share, WeightSum};
+pub use weights::{BlockMasses, Reaches, Share, WeightSum};
 
 use crate::element::Element;
 use crate::simd::Simd;

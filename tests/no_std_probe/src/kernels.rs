@@ -26,6 +26,7 @@ instantiate! {
     block_masses: rows::BlockMasses<'static>;
     exponential: Exponential;
     keys_below: rows::KeysBelow<'static>;
+    leader_keys: rows::LeaderKeys<'static>;
     reaches: rows::Reaches<'static>;
     weight_sum: rows::WeightSum<'static>;
     matmul: tiles::Matmul<'static>;
