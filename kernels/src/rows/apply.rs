@@ -9,7 +9,8 @@ use super::blocks::{BLOCK, block_maxima, maxima_len};
 use super::bound::bound;
 use super::key::{ascending_to_value, bisect, order, value_to_ascending};
 use super::mass::{ONE, Total, mass, running_sum};
-use super::{row_sum, vectors};
+use super::threshold::threshold;
+use super::{lanes, row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::math::exp_below_overflow;
@@ -136,7 +137,31 @@ fn count<S: Simd, T: Element>(s: S, row: &[T], value: f32) -> (usize, usize) {
     (equals, above)
 }
 
-/// The k-th largest value.
+/// What k elements reach, and no more but equals of the k-th largest, if few reach `floor`, which k do.
+#[inline(always)]
+fn kth_of_few<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], floor: f32) -> Option<f32> {
+    /// So many.
+    const FEW: usize = 1024;
+    let (mut few, mut n) = ([0.0; FEW + BLOCK + 16], 0);
+    for (block, _) in row.chunks(BLOCK).zip(maxima).filter(|&(_, &max)| max >= floor) {
+        vectors(
+            block.len(),
+            #[inline(always)]
+            |span| {
+                let v = without_nan(s, span.load(s, block, T::NEG_INFINITY));
+                let hits = s.both(s.le(s.splat(floor), v), s.gt_i32(s.splat_i32(span.len as i32), lanes(s)));
+                let to = few[n..].first_chunk_mut::<16>().expect("room");
+                n += s.compress(hits, s.bits(v), bytemuck::cast_mut(to));
+            },
+        );
+        if n > FEW {
+            return None;
+        }
+    }
+    Some(threshold(s, &few[..n], k, 0).0)
+}
+
+/// The k-th largest value, or one that the same elements reach.
 #[inline(always)]
 fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], folded: &mut [f32]) -> f32 {
     s.apart(
@@ -144,6 +169,9 @@ fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], folded: &
         move || {
             // At least k elements reach it; where fewer are above, it is the k-th, and that many equals need no digits.
             let floor = bound(s, maxima, k, folded);
+            if let Some(kth) = kth_of_few(s, row, k, maxima, floor) {
+                return kth;
+            }
             let (equals, above) = count(s, row, floor);
             if above < k {
                 return floor;
@@ -181,8 +209,12 @@ struct Share {
 impl Share {
     #[inline(always)]
     fn exp<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
-        let e = exp_below_overflow(s, s.sub(v, s.splat(self.max)));
-        s.select(s.le(s.splat(self.least), v), e, s.splat(0.0))
+        let stays = s.le(s.splat(self.least), v);
+        // Behind top-k that is nearly every vector.
+        if s.mask_bits(stays) == 0 {
+            return s.splat(0.0);
+        }
+        s.select(stays, exp_below_overflow(s, s.sub(v, s.splat(self.max))), s.splat(0.0))
     }
 
     #[inline(always)]
@@ -242,7 +274,9 @@ fn nucleus<S: Simd, T: Element>(s: S, row: &[T], least: f32, max: f32, t: f32) -
                     let v = without_nan(s, span.load(s, row, T::NEG_INFINITY));
                     // Behind a tail: exp(-inf) = 0.
                     let below = s.lt(v, s.splat(floor));
-                    low.add(s, s.select(below, share.of(s, v), s.splat(0.0)));
+                    if s.mask_bits(s.both(below, s.le(s.splat(least), v))) != 0 {
+                        low.add(s, s.select(below, share.of(s, v), s.splat(0.0)));
+                    }
                     others |= s.mask_bits(s.differ(below, s.lt(v, s.splat(max)))) & (u32::MAX >> (32 - span.len)) as u16;
                 },
             );
@@ -323,8 +357,14 @@ fn copy<S: Simd, T: Element>(s: S, row: &[T], kept: Kept, output: &mut [T]) {
         row.len(),
         #[inline(always)]
         |span| {
-            let v = without_nan(s, span.load(s, row, T::NEG_INFINITY));
-            let mut bits = u32::from(s.mask_bits(s.le(value, v)));
+            let found = span.load(s, row, T::NEG_INFINITY);
+            let v = without_nan(s, found);
+            let stays = s.le(value, v);
+            // Numbers of 16 bits would be rounded again, and a NaN with them.
+            if const { size_of::<T>() == size_of::<f32>() } && skip == 0 {
+                return span.store(s, s.select(stays, found, s.splat(f32::NEG_INFINITY)), output);
+            }
+            let mut bits = u32::from(s.mask_bits(stays));
             if skip > 0 {
                 let mut equals = u32::from(s.mask_bits(s.eq(value, v)));
                 while equals != 0 && skip > 0 {
