@@ -3,18 +3,21 @@
 //! `cargo bench --bench operators [-- --isa NAME] [--v V] [--only TEXT]`. Rows, floor and ratio are those of `ratios`. Without `--bench`,
 //! as `cargo test` runs it, short rows once.
 
+mod arguments;
+mod floor_of_row;
 mod fresh;
 mod logits;
 mod median;
 
-use fresh::fill;
-use logits::{Floor, normal};
+use arguments::Arguments;
+use floor_of_row::floor_of_row;
+use logits::normal;
 use median::{median, ratio};
 use std::hint::black_box;
 use std::time::Instant;
 use tilekern::kernels::dispatch::Level;
 use tilekern::ops::{ApplyTopKTopP, ApplyTopKTopPMinP, Exponential, Multinomial, TopKTopPSampleV1};
-use tilekern::{Backend, Error, Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
+use tilekern::{Backend, Error, Host, Run, Scratch, Serial, Tensor, TensorMut};
 
 /// A row, where results go, and what changes from call to call.
 struct Bench {
@@ -95,13 +98,7 @@ fn measure(
     let (mut floors, mut times) = (vec![], vec![]);
     for next in rows.chunks_exact(v).cycle().take(turns) {
         bench.turn += 1;
-        fill(&mut bench.row, next.iter().copied());
-        black_box(level.run(Floor(black_box(&bench.row[..]))));
-        fill(&mut bench.row, next.iter().copied());
-        let start = Instant::now();
-        black_box(level.run(Floor(black_box(&bench.row[..]))));
-        floors.push(start.elapsed().as_secs_f64());
-        fill(&mut bench.row, next.iter().copied());
+        floors.push(floor_of_row(level, &mut bench.row, next).0);
         times.push(call(bench).expect("a valid call"));
     }
     let (floor, time) = (median(&mut floors), median(&mut times));
@@ -121,13 +118,10 @@ fn softmax(logits: &[f32], v: usize) -> Vec<f32> {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
-    let full = arguments.iter().any(|a| a == "--bench");
-    let v: usize = after("--v").map_or(if full { 128_256 } else { 3000 }, |v| v.parse().unwrap());
+    let arguments = Arguments::new();
+    let (full, v) = (arguments.full(), arguments.v());
     let count = if full { 100 } else { 2 };
     let turns = if full { 3 * count } else { count };
-    let only = after("--only").cloned().unwrap_or_default();
     let mut state = 1;
     let logits: Vec<f32> = (0..count * v).map(|_| 4.0 * normal(&mut state)).collect();
     let flat: Vec<f32> = logits.iter().map(|x| x * 0.05).collect();
@@ -153,12 +147,12 @@ fn main() {
         ("ApplyTopKTopPMinP", &sorted, Box::new(|b| b.apply_sorted())),
         ("ApplyTopKTopPMinP, of any order", &probs, Box::new(|b| b.apply_sorted())),
     ];
-    for isa in Isa::ALL.into_iter().filter(|isa| after("--isa").is_none_or(|only| only == isa.name())) {
+    for isa in arguments.isas() {
         let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };
         let (row, out) = (aligned_vec::avec![0.0; v], vec![0.0; v]);
         let mut bench = Bench { host, scratch: Scratch::default(), row, out, indices: vec![0; 8], q: q.clone(), turn: 0 };
         println!("{}, V = {v}", isa.name());
-        for (name, rows, call) in cases.iter().filter(|case| case.0.contains(&only)) {
+        for (name, rows, call) in cases.iter().filter(|case| case.0.contains(arguments.only())) {
             measure(&mut bench, level, name, rows, turns, call);
         }
     }

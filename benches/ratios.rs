@@ -4,20 +4,23 @@
 //! copied to the same cache lines before the clock starts; medians, floor and operation in turns. A ratio r is floor + (r - 1) x the
 //! floor, or x 34 ps an element where that is longer. Without `--bench`, as `cargo test` runs it, short rows once.
 
+mod arguments;
+mod floor_of_row;
 mod fresh;
 mod logits;
 mod median;
 mod ranks;
 
-use fresh::fill;
-use logits::{Floor, normal};
+use arguments::Arguments;
+use floor_of_row::floor_of_row;
+use logits::normal;
 use median::{median, ratio};
 use std::hint::black_box;
 use std::time::Instant;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::element::Element;
 use tilekern::ops::{Noise, PostSample, TopKTopPSample};
-use tilekern::{Backend, Host, Isa, Run, Scratch, Serial, Tensor, TensorMut, bf16, f16};
+use tilekern::{Backend, Host, Run, Scratch, Serial, Tensor, TensorMut, bf16, f16};
 
 /// How a case chooses.
 #[derive(Clone, Copy, PartialEq)]
@@ -68,15 +71,9 @@ impl Setting {
         for (turn, next) in (0..).zip(rows.chunks_exact(v).cycle().take(self.turns)) {
             ranks::turn(&mut q);
             seeds[1] = 4 * turn;
-            // A row from afar pushes some of its copy out: one pass goes before.
-            fill(&mut row, next.iter().copied());
-            black_box(self.level.run(Floor(black_box(&row[..]))));
-            fill(&mut row, next.iter().copied());
-            let start = Instant::now();
-            let top = black_box(self.level.run(Floor(black_box(&row[..]))));
-            floors.push(start.elapsed().as_secs_f64());
+            let (floor, top) = floor_of_row(self.level, &mut row, next);
+            floors.push(floor);
             assert!(top > f32::NEG_INFINITY);
-            fill(&mut row, next.iter().copied());
             let mut call = TopKTopPSample::new(
                 Tensor::new([1, v], &row).unwrap(),
                 Tensor::new([1], &k).unwrap(),
@@ -108,10 +105,8 @@ impl Setting {
 
 fn main() {
     use Choice::{Best, Draw, Q};
-    let arguments: Vec<String> = std::env::args().collect();
-    let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
-    let full = arguments.iter().any(|a| a == "--bench");
-    let v: usize = after("--v").map_or(if full { 128_256 } else { 3000 }, |v| v.parse().unwrap());
+    let arguments = Arguments::new();
+    let (full, v) = (arguments.full(), arguments.v());
     let count = if full { 100 } else { 2 };
     let mut state = 1;
     let normals: Vec<f32> = (0..count * v).map(|_| 4.0 * normal(&mut state)).collect();
@@ -132,10 +127,10 @@ fn main() {
     // Exponential numbers of rate 1: half the sum of two squares.
     let q: Vec<f32> = (0..v).map(|_| 0.5 * (normal(&mut state).powi(2) + normal(&mut state).powi(2))).collect();
     let top_k = |name| case(name, 50, 1.0, 0.0, Q);
-    for isa in Isa::ALL.into_iter().filter(|isa| after("--isa").is_none_or(|only| only == isa.name())) {
+    for isa in arguments.isas() {
         let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };
         let turns = if full { 6 * count } else { count };
-        let setting = Setting { host, level, v, turns, q: q.clone(), only: after("--only").cloned().unwrap_or_default() };
+        let setting = Setting { host, level, v, turns, q: q.clone(), only: arguments.only().into() };
         println!("{}, V = {v}", isa.name());
         setting.measure(&normals, &case("argmax", 0, 1.0, 0.0, Best));
         setting.measure(&normals, &top_k("top-k 50 with q"));

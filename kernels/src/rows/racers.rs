@@ -98,7 +98,8 @@ impl<F: FnMut(u64) -> u64, const ONE: bool> Race<F, ONE> {
 }
 
 impl Racers<'_> {
-    /// Calls `body` with the keys that are below a bound; it returns the next bound, which is no higher. Where ONE, the best of them is enough.
+    /// Calls `body` with the keys that are below a bound; it returns the next bound, which is no higher. Where ONE, the best of them is
+    /// enough.
     #[inline(always)]
     fn below<S: Simd, const ONE: bool>(&self, s: S, bound: u64, body: impl FnMut(u64) -> u64) {
         let (mut race, mut start) = (Race::<_, ONE> { bound: Bound::new(bound), body }, 0);
