@@ -73,8 +73,7 @@ impl Bench {
         time(&self.host, &mut self.scratch, op)
     }
 
-    /// Of probabilities that descend.
-    fn apply_sorted(&mut self) -> Result<f64, Error> {
+    fn apply_min_p(&mut self) -> Result<f64, Error> {
         let shape = [1, self.row.len()];
         let (k, p, min_p) = ([-1], [0.9], [1e-4]);
         let probs = Tensor::new(shape, &self.row)?;
@@ -144,8 +143,8 @@ fn main() {
         ("ApplyTopKTopP, top-k 50, top-p 0.9", &logits, Box::new(|b| b.apply(Some(50), Some(0.9)))),
         ("ApplyTopKTopP, top-p 0.9", &logits, Box::new(|b| b.apply(None, Some(0.9)))),
         ("ApplyTopKTopP, top-p 0.9, flat", &flat, Box::new(|b| b.apply(None, Some(0.9)))),
-        ("ApplyTopKTopPMinP", &sorted, Box::new(|b| b.apply_sorted())),
-        ("ApplyTopKTopPMinP, of any order", &probs, Box::new(|b| b.apply_sorted())),
+        ("ApplyTopKTopPMinP", &sorted, Box::new(|b| b.apply_min_p())),
+        ("ApplyTopKTopPMinP, of any order", &probs, Box::new(|b| b.apply_min_p())),
     ];
     for isa in arguments.isas() {
         let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };

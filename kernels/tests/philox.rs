@@ -73,12 +73,14 @@ enum Looked<'a> {
     Some(&'a [i32]),
 }
 
-/// The words that reach a limit, as signed numbers in their order, each with its place; others of their vectors may be among them.
+/// The words of the vectors that reach a limit, as signed numbers in their order, each with its place.
 struct Reaching<'a> {
     numbers: Exponential,
     first: u64,
     looked: Looked<'a>,
     least: i32,
+    /// By how much the limit rises with each vector.
+    step: i32,
     found: &'a mut Vec<(usize, i32)>,
 }
 
@@ -86,11 +88,14 @@ impl Kernel for Reaching<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
+        let mut least = self.least;
         let body = |span: Span, words: S::I32| {
             let mut lanes = [0; 16];
             s.store_i32(words, &mut lanes);
+            assert!(lanes.iter().any(|&word| word >= least), "called for nothing");
             self.found.extend((span.at..span.at + span.len).zip(lanes));
-            self.least
+            least = least.saturating_add(self.step);
+            least
         };
         match self.looked {
             Looked::All(n) => self.numbers.reaching(s, self.first, n, self.least, body),
@@ -99,7 +104,7 @@ impl Kernel for Reaching<'_> {
     }
 }
 
-/// Over the ends of turns, of vectors and of what is drawn at once; with a limit that all reach, and one that few do.
+/// Over the ends of turns, of vectors and of what is drawn at once; with a limit that all reach, one that few do, and one that rises.
 #[test]
 fn no_word_that_reaches_a_limit_is_missed() {
     let (threads, elements, mut random) = (624 * 256, 624 * 256 * 5, Random(11));
@@ -110,13 +115,14 @@ fn no_word_that_reaches_a_limit_is_missed() {
         let word = |place: u64| (random_word(seed, offset, elements, first + place) ^ 1 << 31) as i32;
         for (level, listed) in levels().into_iter().flat_map(|level| [(level, false), (level, true)]) {
             let words: Vec<i32> = (0..n).map(|i| word(if listed { indices[i] as u64 } else { i as u64 })).collect();
-            for least in [i32::MIN, i32::MAX / 8 * 7] {
+            for (least, step) in [(i32::MIN, 0), (i32::MAX / 8 * 7, 0), (i32::MIN, 1 << 27)] {
                 let looked = if listed { Looked::Some(&indices) } else { Looked::All(n) };
                 let mut found = vec![];
                 let numbers = Exponential::new(seed, offset, elements);
-                level.run(Reaching { numbers, first, looked, least, found: &mut found });
+                level.run(Reaching { numbers, first, looked, least, step, found: &mut found });
                 assert!(found.iter().all(|&(place, found)| words[place] == found), "{level:?} {n} {listed}");
-                let reach = |&(place, word): &(usize, i32)| (word >= least).then_some(place);
+                let last = if step == 0 { least } else { i32::MAX / 8 * 7 };
+                let reach = |&(place, word): &(usize, i32)| (word >= last).then_some(place);
                 let expected = words.iter().copied().enumerate().filter_map(|at| reach(&at));
                 assert!(found.iter().filter_map(reach).eq(expected), "{level:?} {n} {listed} {least}");
             }

@@ -227,7 +227,7 @@ impl<'a, T: Weight> Drawn<'a, T> {
         words[..k].sort_unstable();
     }
 
-    /// A key above those of the k winners: the k best of those that lead their pieces are below it.
+    /// A key above those of the k winners: the k best of those that lead their pieces are below it. `u64::MAX` where too few lead.
     fn bound_of_k<P: ParallelFor>(&self, pool: &P, row: usize, stage: &PerWorker<'_, f32>, words: &mut [u64]) -> u64 {
         let (k, c) = (self.d.samples, self.d.categories);
         let leaders = LEADERS * c.div_ceil(PIECE).min(words.len() / LEADERS);

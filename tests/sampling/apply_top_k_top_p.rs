@@ -132,6 +132,48 @@ fn long_rows() {
     }
 }
 
+/// So many elements above a low rest, far apart: distinct, equal, zeros of both signs, infinite, or blocks of NaN beside them.
+fn some_above<T: Element + std::fmt::Debug>(most: usize) {
+    let (v, k) = (20_000, 50);
+    let cases = [50, 51, 512, 513, 1023, 1024, 1025, 1088, 1089].into_iter().flat_map(|m| (0..5).map(move |kind| (m, kind)));
+    for (m, kind) in cases.take(most) {
+        let mut row: Vec<f32> = (0..v).map(|i| if i % 3 == 0 { f32::NEG_INFINITY } else { -5.0 - (i % 7) as f32 }).collect();
+        for i in 0..m {
+            let above = [(i * 7919 % m + 1) as f32 / 64.0, 3.0, [0.0, -0.0][i % 2], f32::INFINITY, 2.0 + (i % 100) as f32 / 64.0];
+            row[i * (v / m)] = above[kind];
+        }
+        if kind == 4 {
+            row[640..960].fill(f32::NAN);
+        }
+        let logits: Vec<T> = row.into_iter().map(T::narrow).collect();
+        for p in [None, Some(0.9), Some(1.0)] {
+            let case = Case { v, logits: logits.clone(), p: p.map(|p| vec![T::narrow(p)]), k: Some(vec![k]) };
+            let expected = case.defined();
+            every_host(|host| {
+                assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&expected), "{:?} {m} {kind} {p:?}", host.isa())
+            });
+        }
+    }
+}
+
+#[test]
+fn the_kth_among_few_and_many() {
+    some_above::<f32>(rounds(45 * 20));
+    some_above::<f16>(rounds(60));
+    some_above::<bf16>(rounds(60));
+}
+
+/// Rows with fewer blocks than k: the bound is -inf, which all elements reach.
+#[test]
+fn all_but_one() {
+    let mut random = Random(9);
+    for v in [1024, 1025] {
+        let logits = (0..v).map(|_| random.unit()).collect();
+        let case = Case::<f32> { v, logits, p: None, k: Some(vec![v as i32 - 1]) };
+        every_host(|host| assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&case.defined()), "{:?} {v}", host.isa()));
+    }
+}
+
 #[test]
 fn worked_examples() {
     let examples = examples::of("ApplyTopKTopP");

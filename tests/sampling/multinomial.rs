@@ -118,7 +118,7 @@ fn every_draw<T: Weight + PartialEq + std::fmt::Debug + Into<f64>>(seed: u64, of
 #[test]
 fn every_kind() {
     let mut random = Random(8);
-    for (c, kind) in [257, 300, 4097, 9000].into_iter().flat_map(|c| (0..8).map(move |kind| (c, kind))).take(rounds(240)) {
+    for (c, kind) in [9000, 257, 4097, 300].into_iter().flat_map(|c| (0..8).map(move |kind| (c, kind))).take(rounds(240)) {
         for samples in [1, 5, 18] {
             let probs = weights(&mut random, c, kind);
             let case =

@@ -3,7 +3,8 @@
 //! Both cuts are values that a sum reaches, of ones from the top for k, of masses from the bottom for p, and both are found by digits of
 //! the value's bits: sums by digit, the digit in which the cut lies, the same within that digit. Equal values have equal masses, so
 //! where among equals the cut lies follows from their mass. Most elements are spared the digits: for k all below a bound that k elements
-//! reach, for p all below a value so low that they must be dropped, whose masses are summed 16 at a time.
+//! reach, for p all below a value so low that they must be dropped, whose masses are summed 16 at a time. Where few elements reach the
+//! bound for k, the k-th largest is found among them without digits.
 
 use super::blocks::{BLOCK, block_maxima, maxima_len};
 use super::bound::bound;
@@ -23,11 +24,14 @@ pub const fn apply_len(n: usize) -> usize {
     maxima + maxima / 2
 }
 
+/// Elements among which the k-th largest is found without digits.
+const FEW: usize = 1024;
+
 /// A row of ApplyTopKTopP.
 pub struct ApplyTopKTopP<'a, T> {
     /// At least one element.
     pub row: &'a [T],
-    /// How many top-k keeps, with all equals of the last; the length of the row, or more, for all.
+    /// How many top-k keeps, at least 1, with all equals of the last; the length of the row, or more, for all.
     pub k: usize,
     /// Top-p; NaN for none.
     pub p: f32,
@@ -137,11 +141,10 @@ fn count<S: Simd, T: Element>(s: S, row: &[T], value: f32) -> (usize, usize) {
     (equals, above)
 }
 
-/// What k elements reach, and no more but equals of the k-th largest, if few reach `floor`, which k do.
+/// A value that exactly the k largest reach, or the k-th with its equals; `None` where more than [`FEW`] elements reach `floor`. At
+/// least k do.
 #[inline(always)]
 fn kth_of_few<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], floor: f32) -> Option<f32> {
-    /// So many.
-    const FEW: usize = 1024;
     let (mut few, mut n) = ([0.0; FEW + BLOCK + 16], 0);
     for (block, _) in row.chunks(BLOCK).zip(maxima).filter(|&(_, &max)| max >= floor) {
         vectors(
@@ -167,11 +170,12 @@ fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], folded: &
     s.apart(
         #[inline(always)]
         move || {
-            // At least k elements reach it; where fewer are above, it is the k-th, and that many equals need no digits.
+            // At least k elements reach it.
             let floor = bound(s, maxima, k, folded);
             if let Some(kth) = kth_of_few(s, row, k, maxima, floor) {
                 return kth;
             }
+            // Where fewer are above, it is the k-th, and that many equals need no digits.
             let (equals, above) = count(s, row, floor);
             if above < k {
                 return floor;
@@ -210,7 +214,7 @@ impl Share {
     #[inline(always)]
     fn exp<S: Simd>(&self, s: S, v: S::F32) -> S::F32 {
         let stays = s.le(s.splat(self.least), v);
-        // Behind top-k that is nearly every vector.
+        // Behind top-k nearly every vector has nothing left.
         if s.mask_bits(stays) == 0 {
             return s.splat(0.0);
         }
@@ -360,7 +364,7 @@ fn copy<S: Simd, T: Element>(s: S, row: &[T], kept: Kept, output: &mut [T]) {
             let found = span.load(s, row, T::NEG_INFINITY);
             let v = without_nan(s, found);
             let stays = s.le(value, v);
-            // Numbers of 16 bits would be rounded again, and a NaN with them.
+            // Numbers of 16 bits would have to be narrowed again, which takes longer than to copy them.
             if const { size_of::<T>() == size_of::<f32>() } && skip == 0 {
                 return span.store(s, s.select(stays, found, s.splat(f32::NEG_INFINITY)), output);
             }

@@ -129,7 +129,7 @@ use crate::simd::Simd;
 pub struct Span {
     /// Index of the first element.
     pub at: usize,
-    /// Number of elements, 1 to 16.
+    /// Number of elements, 1 to 16; 0 where a pair of vectors has no second.
     pub len: usize,
 }
 

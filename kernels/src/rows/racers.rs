@@ -112,7 +112,7 @@ impl Racers<'_> {
         }
     }
 
-    /// Lets all racers race that are looked at from `start` on.
+    /// Lets the next [`AT_ONCE`] weights from `start` on all race.
     #[inline(always)]
     fn all<S: Simd, const ONE: bool>(&self, s: S, start: usize, race: &mut Race<impl FnMut(u64) -> u64, ONE>) {
         let weights = &self.weights[start..];
@@ -201,7 +201,8 @@ fn largest<S: Simd>(s: S, weights: &[f32]) -> f32 {
     s.reduce_max(s.max(s.max(tops[0], tops[1]), s.max(tops[2], tops[3])))
 }
 
-/// The keys of racers likely to be good: of every sixteenth weight the largest. In short parts some are not there.
+/// The keys of racers likely to be good: of the weights whose places are equal modulo 16 the largest each. In short parts some are not
+/// there.
 pub struct LeaderKeys<'a> {
     /// The part.
     pub racers: Racers<'a>,
