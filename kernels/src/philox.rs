@@ -2,8 +2,8 @@
 //!
 //! Element i of a tensor of n gets its number from (seed, offset, i, n) alone, by the mapping of the operator's newest device, which is
 //! CUDA's on 78 multiprocessors: `min(ceil(n / 256), 624) * 256` threads take turns over the elements, thread t counts in the high
-//! half of the counter, its turns in the low half and in the word. Up to 159 744 elements everyone has one turn. Ten rounds over 16
-//! counters at once; the logarithm is the one of [`crate::math`].
+//! half of the counter, its turns in the low half and in the word. Up to 159 744 elements everyone has one turn. Words of many counters
+//! are drawn at once, and go about as signed numbers in their order; the logarithm is the one of [`crate::math`].
 
 mod turn;
 
@@ -68,7 +68,7 @@ impl Exponential {
                     first,
                     numbers.len(),
                     #[inline(always)]
-                    |span, words| span.store(s, Self::of_words(s, signed_order(s, words)), numbers),
+                    |span, words| span.store(s, Self::of_words(s, words), numbers),
                 )
             },
         )
@@ -89,7 +89,7 @@ impl Exponential {
         Turn::new(self.key, self.turn.wrapping_add(number / 4), number * self.threads, number % 4)
     }
 
-    /// Exponential numbers of words.
+    /// Exponential numbers of words, which come as signed numbers in the order of the words.
     #[inline(always)]
     pub fn of_words<S: Simd>(s: S, words: S::I32) -> S::F32 {
         let (u, smallest) = (uniform(s, words), s.splat(SMALLEST));
@@ -125,22 +125,22 @@ impl Exponential {
                     #[inline(always)]
                     |span| {
                         let words = s.bits(span.load(s, least, 0.0));
-                        span.store(s, Self::of_words(s, signed_order(s, words)), least);
+                        span.store(s, Self::of_words(s, words), least);
                     },
                 );
             },
         )
     }
 
-    /// The least word that may stand for a number up to `limit`, as a signed number in the order of words.
+    /// The least word that may stand for a number up to `limit`.
     #[inline(always)]
     pub fn least_word(limit: f64) -> i32 {
         // -ln u is at least 1 - u, and the roundings of u are below 2^-23.
         let least = (1.0 - limit * 1.001 - f64::from(f32::EPSILON)) * 4_294_967_296.0;
-        (least as u32 ^ 1 << 31) as i32
+        (least as u32 ^ turn::SIGN) as i32
     }
 
-    /// The words of elements from `first` on, as signed numbers in the order of the words.
+    /// The words of elements from `first` on.
     #[inline(always)]
     fn fill<S: Simd>(&self, s: S, first: u64, words: &mut [i32]) {
         s.apart(
@@ -157,7 +157,7 @@ impl Exponential {
         )
     }
 
-    /// Calls `body` with the words of `n` elements from `first` on, up to 16 at a time, as signed numbers in the order of the words.
+    /// Calls `body` with the words of `n` elements from `first` on, up to 16 at a time.
     #[inline(always)]
     pub fn walk<S: Simd>(&self, s: S, first: u64, n: usize, mut body: impl FnMut(Span, S::I32)) {
         self.turns(
@@ -171,14 +171,14 @@ impl Exponential {
                     part.len(),
                     in_a_row(s),
                     #[inline(always)]
-                    |span, words| body(Span { at: part.start + span.at, ..span }, words),
+                    |span, words| body(span.moved(part.start), words),
                 )
             },
         )
     }
 
-    /// Calls `body` with the vectors of `n` elements from `first` on of whose words one is `least` or more, as signed numbers in the order
-    /// of the words; it returns the next `least`. Words are drawn many at a time, since few vectors reach it.
+    /// Calls `body` with the vectors of `n` elements from `first` on of whose words one is `least` or more; it returns the next `least`.
+    /// Words are drawn many at a time, since few vectors reach it.
     #[inline(always)]
     pub fn reaching<S: Simd>(&self, s: S, first: u64, n: usize, mut least: i32, mut body: impl FnMut(Span, S::I32) -> i32) {
         self.turns(
@@ -193,7 +193,7 @@ impl Exponential {
                     least,
                     in_a_row(s),
                     #[inline(always)]
-                    |span, words| body(Span { at: part.start + span.at, ..span }, words),
+                    |span, words| body(span.moved(part.start), words),
                 )
             },
         )
@@ -225,7 +225,7 @@ impl Exponential {
                 #[inline(always)]
                 |span| span.load_i32(s, rest),
                 #[inline(always)]
-                |span, words| body(Span { at: at + span.at, ..span }, words),
+                |span, words| body(span.moved(at), words),
             );
             at += n;
         }
@@ -269,15 +269,10 @@ fn in_a_row<S: Simd>(s: S) -> impl FnMut(Span) -> S::I32 {
     move |span| s.add_i32(lanes(s), s.splat_i32(span.at as i32))
 }
 
-/// Words as signed numbers in the order of the words, and these as words again.
-#[inline(always)]
-pub fn signed_order<S: Simd>(s: S, words: S::I32) -> S::I32 {
-    s.xor(words, s.splat_i32(i32::MIN))
-}
-
-/// Numbers in (0,1] of uniform words.
+/// Numbers in (0,1] of uniform words, which come as signed numbers in the order of the words.
 #[inline(always)]
 fn uniform<S: Simd>(s: S, words: S::I32) -> S::F32 {
+    let words = s.xor(words, s.splat_i32(turn::SIGN as i32));
     // The nearest `f32` of the unsigned word, rounded once: halves are exact.
     let (high, low) = (s.to_f32(s.shr(words, 16)), s.to_f32(s.and(words, s.splat_i32(0xFFFF))));
     let word = s.fma(high, s.splat(65536.0), low);

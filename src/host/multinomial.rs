@@ -150,6 +150,16 @@ impl<'a, T: Weight> Drawn<'a, T> {
         }
     }
 
+    /// How many pieces a row has.
+    fn pieces(&self) -> usize {
+        self.d.categories.div_ceil(PIECE)
+    }
+
+    /// The elements of a piece.
+    fn piece(&self, i: usize) -> Range<usize> {
+        PIECE * i..self.d.categories.min(PIECE * (i + 1))
+    }
+
     fn racers<'b>(&self, row: usize, range: Range<usize>, stage: &'b mut [f32]) -> Racers<'b>
     where
         'a: 'b,
@@ -181,16 +191,14 @@ impl<'a, T: Weight> Drawn<'a, T> {
         bound: u64,
         body: impl Fn(Racers<'_>, u64) -> u64 + Sync,
     ) -> u64 {
-        let pieces = self.d.categories.div_ceil(PIECE);
+        let pieces = self.pieces();
         // The longer a task, the more it knows: a single worker has one, several have some each, lest one waits for another.
         let each = if pool.workers() == 1 { pieces } else { pieces.div_ceil(4 * pool.workers()) };
         let keys = &mut words[..pieces.div_ceil(each)];
         parallel::blocks(pool, Cut { rows: 1, columns: 1 }, &TensorMut::vector(&mut *keys), stage, |mut block, stage| {
             let first = each * block.columns.start;
-            let key = (first..pieces.min(first + each)).fold(bound, |bound, piece| {
-                let range = PIECE * piece..self.d.categories.min(PIECE * (piece + 1));
-                body(self.racers(row, range, stage), bound)
-            });
+            let key = (first..pieces.min(first + each))
+                .fold(bound, |bound, piece| body(self.racers(row, self.piece(piece), stage), bound));
             block.row(0).set(0, key);
         });
         least(keys)
@@ -229,15 +237,14 @@ impl<'a, T: Weight> Drawn<'a, T> {
 
     /// A key above those of the k winners: the k best of those that lead their pieces are below it. `u64::MAX` where too few lead.
     fn bound_of_k<P: ParallelFor>(&self, pool: &P, row: usize, stage: &PerWorker<'_, f32>, words: &mut [u64]) -> u64 {
-        let (k, c) = (self.d.samples, self.d.categories);
-        let leaders = LEADERS * c.div_ceil(PIECE).min(words.len() / LEADERS);
-        if c <= SHORT || leaders < k {
+        let k = self.d.samples;
+        let leaders = LEADERS * self.pieces().min(words.len() / LEADERS);
+        if self.d.categories <= SHORT || leaders < k {
             return u64::MAX;
         }
         let words = &mut words[..leaders];
         parallel::blocks(pool, Cut { rows: 1, columns: LEADERS }, &TensorMut::vector(&mut *words), stage, |mut block, stage| {
-            let first = block.columns.start / LEADERS * PIECE;
-            let racers = self.racers(row, first..c.min(first + PIECE), stage);
+            let racers = self.racers(row, self.piece(block.columns.start / LEADERS), stage);
             if let Some(keys) = block.row(0).as_slice().and_then(|keys| keys.first_chunk_mut()) {
                 self.level.run(LeaderKeys { racers, keys });
             }

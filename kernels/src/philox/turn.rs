@@ -1,11 +1,14 @@
 //! The words of elements of one turn: ten rounds over 32 counters at once.
 
-use super::{MULTIPLIERS, WEYL, signed_order};
+use super::{MULTIPLIERS, WEYL};
 use crate::rows::Span;
 use crate::simd::Simd;
 
 /// Vectors of words that are drawn before they are looked at.
 const AT_ONCE: usize = 8;
+
+/// What makes a word a signed number that stands in the same order.
+pub(super) const SIGN: u32 = 1 << 31;
 
 /// What the elements of one turn share.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +56,7 @@ impl Turn {
                 first,
                 block.min(n - start),
                 #[inline(always)]
-                |span| places(Span { at: start + span.at, ..span }),
+                |span| places(span.moved(start)),
                 #[inline(always)]
                 |span, found| {
                     top = s.max_i32(top, found);
@@ -73,7 +76,7 @@ impl Turn {
         least
     }
 
-    /// Calls `body` with the words of `n` elements `first + place`, up to 16 at a time, as signed numbers in the order of the words.
+    /// Calls `body` with the [`words`](Turn::words) of `n` elements `first + place`, up to 16 at a time.
     #[inline(always)]
     pub(super) fn walk<S: Simd>(
         &self,
@@ -89,13 +92,14 @@ impl Turn {
             let words = self.words(s, first, [places(spans[0]), places(spans[1])]);
             for i in 0..2 {
                 if spans[i].len > 0 {
-                    body(spans[i], signed_order(s, words[i]));
+                    body(spans[i], words[i]);
                 }
             }
         }
     }
 
-    /// The words of vectors of elements `first + indices`. Threads are few: the high word of their number is 0.
+    /// The words of vectors of elements `first + indices`, as signed numbers in the order of the words. Threads are few: the high word of
+    /// their number is 0.
     #[inline(always)]
     pub(super) fn words<S: Simd, const N: usize>(&self, s: S, first: u64, indices: [S::I32; N]) -> [S::I32; N] {
         let Turn { word, start, keys, .. } = self;
@@ -147,8 +151,8 @@ impl Turn {
                 let factor = s.xor(s.xor(odd(s, far), c[3 - 2 * HALF]), splat(s, self.keys[8][1 - HALF]));
                 let product = s.mul_even(factor, MULTIPLIERS[1 - HALF]);
                 halves[half] = match self.word % 2 {
-                    0 => s.xor(s.xor(odd(s, product), near), splat(s, self.keys[9][HALF])),
-                    _ => product,
+                    0 => s.xor(s.xor(odd(s, product), near), splat(s, self.keys[9][HALF] ^ SIGN)),
+                    _ => s.xor(product, splat(s, SIGN)),
                 };
             }
             words[v] = s.zip_even(halves[0], halves[1]);

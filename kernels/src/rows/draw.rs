@@ -6,7 +6,7 @@ use super::select::look_up;
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
 use crate::element::Element;
-use crate::philox::{Exponential, SMALLEST, signed_order};
+use crate::philox::{Exponential, SMALLEST};
 use crate::simd::Simd;
 
 /// Elements that are looked at before some of them race, at most.
@@ -97,7 +97,7 @@ impl<T: Element> Draw<'_, T> {
                     least,
                     #[inline(always)]
                     |span, words| {
-                        self.meets(s, &indices[span.at..][..span.len], signed_order(s, words));
+                        self.meets(s, &indices[span.at..][..span.len], words);
                         self.least_word()
                     },
                 );
@@ -105,7 +105,7 @@ impl<T: Element> Draw<'_, T> {
         )
     }
 
-    /// The least word with which an element could come near the lead, as a signed number in the order of words.
+    /// The least word with which an element could come near the lead.
     #[inline(always)]
     fn least_word(&self) -> i32 {
         let best = f64::from(self.lead.best);

@@ -3,7 +3,7 @@
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
-use crate::philox::{Exponential, signed_order};
+use crate::philox::Exponential;
 use crate::simd::Dot;
 
 /// `output[i] = factor * e`, where e is number `first + i`.
@@ -31,7 +31,7 @@ impl<T: Element> Kernel for Exponentials<'_, T> {
             self.first,
             self.output.len(),
             #[inline(always)]
-            |span, words| span.store(s, s.mul(Exponential::of_words(s, signed_order(s, words)), factor), self.output),
+            |span, words| span.store(s, s.mul(Exponential::of_words(s, words), factor), self.output),
         );
     }
 }

@@ -56,7 +56,7 @@ impl Lead {
             n,
             #[inline(always)]
             |span| {
-                let (e, noise) = (weight(span), noise.at(s, Span { at: start + span.at, ..span }));
+                let (e, noise) = (weight(span), noise.at(s, span.moved(start)));
                 self.meets_lanes(
                     s,
                     e,

@@ -165,6 +165,12 @@ pub fn lanes<S: Simd>(s: S) -> S::I32 {
 }
 
 impl Span {
+    /// As many elements, `by` further on.
+    #[inline(always)]
+    pub fn moved(self, by: usize) -> Span {
+        Span { at: by + self.at, ..self }
+    }
+
     /// The elements of `row` under this span; the lanes behind a tail hold `fill`.
     #[inline(always)]
     pub fn load<S: Simd, T: Element>(self, s: S, row: &[T], fill: T) -> S::F32 {

@@ -11,7 +11,7 @@ use super::sort::sort_all;
 use super::weights::counted;
 use super::{Span, lanes, vectors};
 use crate::dispatch::{Kernel, compiled_here};
-use crate::philox::{Exponential, SMALLEST, signed_order};
+use crate::philox::{Exponential, SMALLEST};
 use crate::simd::{Dot, Simd};
 
 /// Weights that are looked at before some of them race.
@@ -74,7 +74,7 @@ impl<F: FnMut(u64) -> u64, const ONE: bool> Race<F, ONE> {
     /// Racers with these words, of which `index` tells the lane's place in the row.
     #[inline(always)]
     fn meets<S: Simd>(&mut self, s: S, weights: S::F32, words: S::I32, len: usize, index: impl Fn(usize) -> usize) {
-        let v = s.div(counted(s, weights), Exponential::of_words(s, signed_order(s, words)));
+        let v = s.div(counted(s, weights), Exponential::of_words(s, words));
         let mut least = self.bound.score;
         if ONE {
             // Lanes behind a tail weigh nothing.

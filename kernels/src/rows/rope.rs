@@ -59,7 +59,7 @@ impl Kernel for DequantRope<'_> {
             vectors(
                 size,
                 #[inline(always)]
-                |span| self.turn(s, Span { at: head * size + span.at, ..span }, span.load(s, freqs, 0.0)),
+                |span| self.turn(s, span.moved(head * size), span.load(s, freqs, 0.0)),
             );
         }
     }

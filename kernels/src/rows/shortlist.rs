@@ -11,7 +11,7 @@ use super::survivors::Above;
 use super::window::{SAMPLE, sample};
 use super::{Span, lanes, vectors};
 use crate::element::Element;
-use crate::philox::{Exponential, signed_order};
+use crate::philox::Exponential;
 use crate::simd::Simd;
 
 /// How many times as heavy as the lightest the heaviest survivor may be.
@@ -188,7 +188,7 @@ impl Smallest {
                         i32::MIN,
                         #[inline(always)]
                         |span, words| {
-                            found.meets(s, Exponential::of_words(s, signed_order(s, words)), span);
+                            found.meets(s, Exponential::of_words(s, words), span);
                             Exponential::least_word(found.limit().into())
                         },
                     );

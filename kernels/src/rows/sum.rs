@@ -34,7 +34,7 @@ pub fn row_sum<S: Simd>(s: S, n: usize, mut value: impl FnMut(Span) -> S::F32) -
         super::vectors(
             rest,
             #[inline(always)]
-            |span| lanes = s.add(lanes, value(Span { at: start + span.at, ..span })),
+            |span| lanes = s.add(lanes, value(span.moved(start))),
         );
         total += f64::from(s.reduce_add(lanes));
     }

@@ -143,7 +143,7 @@ impl<T: Element> Kernel for GroupSwigluQuant<'_, T> {
             self.quantiser,
             #[inline(always)]
             |span| {
-                let gate = Span { at: half + span.at, ..span };
+                let gate = span.moved(half);
                 [self.scale.apply(s, span, self.sums), self.scale.apply(s, gate, self.sums)]
             },
             &mut self.stage[..half],
@@ -177,7 +177,7 @@ impl Kernel for SwigluQuant<'_> {
             self.quantiser,
             #[inline(always)]
             |span| {
-                let gate = Span { at: half + span.at, ..span };
+                let gate = span.moved(half);
                 [span.load(s, self.values, 0.0), gate.load(s, self.values, 0.0)]
             },
             &mut self.stage[..half],
