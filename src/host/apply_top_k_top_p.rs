@@ -2,6 +2,7 @@
 
 use super::Host;
 use super::stages::Stages;
+use super::top_k_top_p_sample::Lists;
 use crate::backend::Run;
 use crate::error::Error;
 use crate::ops::ApplyTopKTopP;
@@ -9,7 +10,7 @@ use crate::parallel::{self, ParallelFor};
 use crate::scratch::{Pieces, Plan, WorkerSlot};
 use core::alloc::Layout;
 use tilekern_kernels::element::Element;
-use tilekern_kernels::rows::{self, apply_len};
+use tilekern_kernels::rows;
 
 /// What a worker works in, and room for rows that are not contiguous.
 fn plan<T: Element, P: ParallelFor>(
@@ -19,7 +20,7 @@ fn plan<T: Element, P: ParallelFor>(
 ) -> Result<(Plan, WorkerSlot<u8>), Error> {
     let stages = Stages::default().of::<T>(Some(&call.logits)).of::<T>(Some(&call.out));
     let mut plan = Plan::new();
-    let slot = plan.each(host.pool.workers(), stages.beside(Pieces::bytes::<f32>(apply_len(columns))))?;
+    let slot = plan.each(host.pool.workers(), stages.beside(Lists::of(columns).bytes()))?;
     Ok((plan, slot))
 }
 
@@ -37,7 +38,7 @@ impl<T: Element, P: ParallelFor> Run<ApplyTopKTopP<'_, Self, T>> for Host<P> {
         let parts = (&call.out, plan.carve(scratch)?.take_each(memory));
         parallel::rows(&self.pool, rows, parallel::grain(columns, 2 * size_of::<T>()), parts, |row, (out, memory)| {
             let mut memory = Pieces::of(memory);
-            let work = memory.take(apply_len(columns));
+            let work = Lists::of(columns).take(&mut memory);
             let logits = call.logits.row(row).staged(&mut memory);
             let mut out = out.staged(&mut memory);
             let k = call.k.map_or(0, |k| usize::try_from(k.first_of(row)).unwrap_or(0));

@@ -132,6 +132,88 @@ fn long_rows() {
     }
 }
 
+#[test]
+fn long_rows_of_halves() {
+    let mut random = Random(6);
+    for _ in 0..rounds(6) {
+        let case = case::<bf16>(&mut random, 2, 20_000);
+        every_host(|host| assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&case.defined()), "{:?}", host.isa()));
+    }
+}
+
+/// Rows whose every 19th or 20th vector is not like the others, or that have more equals at a cut than a list takes.
+fn misleading<T: Element + std::fmt::Debug>(seed: u64) {
+    let (v, mut random) = (40_000, Random(seed));
+    let sampled = |i: usize| (0..128).any(|part| part * (v / 16) / 128 == i / 16);
+    for kind in 0..6 {
+        let row: Vec<f32> = (0..v)
+            .map(|i| match kind {
+                0 => random.unit() * 3.0 - if sampled(i) { 5.0 } else { 0.0 },
+                1 => random.unit() * 3.0 + if sampled(i) { 5.0 } else { 0.0 },
+                2 => {
+                    if sampled(i) {
+                        f32::NEG_INFINITY
+                    } else {
+                        random.unit()
+                    }
+                }
+                3 => {
+                    if sampled(i) {
+                        random.unit()
+                    } else {
+                        0.25
+                    }
+                }
+                4 => [-1.0, 0.0, 0.5][random.below(3)],
+                _ => {
+                    if i % 4 == 0 {
+                        random.unit()
+                    } else {
+                        -0.5
+                    }
+                }
+            })
+            .collect();
+        let logits: Vec<T> = row.into_iter().map(T::narrow).collect();
+        for _ in 0..rounds(8) {
+            let p = [0.1, 0.5, 0.9, 0.99, 0.9999, f32::NAN, random.unit().abs()][random.below(7)];
+            let k = [0, 2000, 20_000, 39_999, 1 + random.below(v) as i32][random.below(5)];
+            let case = Case { v, logits: logits.clone(), p: Some(vec![T::narrow(p)]), k: Some(vec![k]) };
+            let expected = case.defined();
+            every_host(|host| {
+                assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&expected), "{:?} {kind} {p} {k}", host.isa())
+            });
+        }
+    }
+}
+
+#[test]
+fn what_a_sample_misses() {
+    misleading::<f32>(7);
+    misleading::<bf16>(8);
+}
+
+/// Cuts within a unit of a running sum: whether an entry goes depends on the last bits of the masses of all.
+#[test]
+fn cuts_in_doubt() {
+    let mut random = Random(10);
+    for _ in 0..rounds(24) {
+        let (v, spread) = (3000, [0.01, 1.0, 3.0][random.below(3)]);
+        let logits: Vec<f32> = (0..v).map(|_| spread * random.unit()).collect();
+        let mut sorted = logits.clone();
+        sorted.sort_by(f32::total_cmp);
+        let sum: f64 = sorted.iter().map(|&x| f64::from(x).exp()).sum();
+        let below = random.below(v);
+        let t = sorted[..below].iter().map(|&x| f64::from(x).exp()).sum::<f64>() / sum;
+        let p = (1.0 - t) as f32;
+        for p in [p.next_down(), p, p.next_up()] {
+            let case = Case { v, logits: logits.clone(), p: Some(vec![p]), k: None };
+            let expected = case.defined();
+            every_host(|host| assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&expected), "{:?} {p}", host.isa()));
+        }
+    }
+}
+
 /// So many elements above a low rest, far apart: distinct, equal, zeros of both signs, infinite, or blocks of NaN beside them.
 fn some_above<T: Element + std::fmt::Debug>(most: usize) {
     let (v, k) = (20_000, 50);

@@ -9,7 +9,7 @@ use super::vectors;
 use crate::simd::Simd;
 
 /// A bound for at least k elements; -inf where there are too few blocks to tell. `folded` has room for half of the maxima, which are
-/// a multiple of 16.
+/// a multiple of 16; with less there are fewer and larger parts, and with less than k none.
 #[inline(always)]
 pub fn bound<S: Simd>(s: S, maxima: &[f32], k: usize, folded: &mut [f32]) -> f32 {
     s.apart(
@@ -22,7 +22,7 @@ pub fn bound<S: Simd>(s: S, maxima: &[f32], k: usize, folded: &mut [f32]) -> f32
             let bound = if k <= FEW {
                 reached_by(s, k, maxima.as_chunks().0, fold)
             } else {
-                threshold(s, fold_parts(s, maxima, fold, folded), k, k / 8 + 4).0
+                threshold(s, fold_parts(s, maxima, if folded.len() < k { 1 } else { fold }, folded), k, k / 8 + 4).0
             };
             bound.min(f32::MAX)
         },

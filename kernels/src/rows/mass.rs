@@ -81,6 +81,9 @@ impl End {
 
     /// How many entries of a sorted list are kept, given the mass before it.
     pub fn cut(self, probabilities: &[f32], before: u128) -> usize {
+        if let (End::TopP(p), 0) = (self, before) {
+            return cut(probabilities, p);
+        }
         let mut prefix = before;
         let ends = |pr: &f32| {
             let pr = bounded(*pr);

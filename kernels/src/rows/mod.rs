@@ -109,7 +109,9 @@ mod exponential;
 pub use exponential::Exponentials;
 
 mod apply;
-pub use apply::{ApplyTopKTopP, apply_len};
+pub use apply::ApplyTopKTopP;
+mod reach;
+mod tail;
 
 mod keep;
 mod keep_prefix;

@@ -13,10 +13,11 @@ use super::row_sum;
 use super::select::{List, gather, top_k};
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::window::{Question, flat_cut};
+use super::window::{Cut, Question, flat_cut};
 use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
+use core::mem::replace;
 
 /// How many are looked at first, and then.
 const FIRST: [usize; 2] = [32, 64];
@@ -52,7 +53,7 @@ fn whole<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights) -> f64 {
 }
 
 /// A value below which all of `n` entries together have less than what p can spare of the `whole`; -inf if it can spare nothing.
-fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
+pub fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
     // One part in 10^5 is more than all roundings of the sums.
     let spare = (whole * (1.0 - 1e-5) - f64::from(p) * (1.0 + 1e-5)) / n as f64;
     match *weights {
@@ -209,8 +210,7 @@ impl<T: Element> Row<'_, T> {
         let whole = whole.or_else(|| Whole::of(s, row, max))?;
         for nats in NEAR {
             let half = list.values.len() / 2;
-            let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
-            let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - nats, 0, &mut part, 0);
+            let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - nats, 0, &mut list.first(half), 0);
             if at < row.len().div_ceil(BLOCK) {
                 return None;
             }
@@ -233,6 +233,33 @@ impl<T: Element> Row<'_, T> {
     }
 }
 
+/// Where these ends are among the largest, which are then in the list; nothing below `safe` is kept.
+#[inline(always)]
+pub fn listed<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    asked: &Row<'_, T>,
+    weights: &Weights,
+    safe: f32,
+    ends: &[End],
+    list: &mut List<'_>,
+) -> Cut {
+    let Row { row, max, maxima, .. } = *asked;
+    let near = |nats: f32| if matches!(weights, Weights::Given) { safe } else { safe.max(max - nats) };
+    let mut last = f32::INFINITY;
+    for bound in NEAR.map(near).into_iter().chain([safe]).filter(|&bound| bound != replace(&mut last, bound)) {
+        let half = list.values.len() / 2;
+        let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
+        if at < row.len().div_ceil(BLOCK) {
+            break;
+        }
+        let cut = list.nucleus(s, found, found == row.len(), weights, ends);
+        if !matches!(cut, Cut::Beyond) {
+            return cut;
+        }
+    }
+    Cut::Beyond
+}
+
 /// What top-p keeps of a row, 0 < p < 1, with these weights. The maxima are its block maxima. `front` is what is known of it, if
 /// something is; then the list is sorted.
 #[inline(always)]
@@ -243,7 +270,7 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
     front: Option<Front>,
     list: &mut List<'_>,
 ) -> Nucleus {
-    let Row { row, p, max, maxima } = asked;
+    let Row { row, p, maxima, .. } = asked;
     let is_logits = !matches!(weights, Weights::Given);
     if let Some(Front { most, .. }) = front {
         let (_, e) = list.weigh(s, most, &weights);
@@ -265,17 +292,8 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
         return Nucleus::Above(Above::ALL);
     }
     let safe = safe_bound(row.len(), whole, &weights, p);
-    let near = |nats: f32| if is_logits { safe.max(max - nats) } else { safe };
-    for bound in NEAR.map(near).into_iter().chain([safe]) {
-        let half = list.values.len() / 2;
-        let mut part = List { values: &mut list.values[..half], indices: &mut list.indices[..half] };
-        let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut part, 0);
-        if at < row.len().div_ceil(BLOCK) {
-            break;
-        }
-        if let Some(n) = list.nucleus(s, found, found == row.len(), &weights, p) {
-            return Nucleus::List(n);
-        }
+    if let Cut::At { kept, .. } = listed::<S, T, BLOCK>(s, &asked, &weights, safe, &[End::TopP(p)], list) {
+        return Nucleus::List(kept);
     }
     let asked = Question { weights: &weights, end: End::TopP(p), before: 0, whole: whole as f32 };
     Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL))

@@ -115,11 +115,7 @@ impl<T: Element> SampleV1<'_, T> {
         let weights = Weights::of_row(s, self.row, max, true);
         let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, weights, None, list);
         let above = match found {
-            Nucleus::List(n) => {
-                let last = list.values[n - 1];
-                let ties = list.values[..n].iter().rev().take_while(|&&x| x == last).count();
-                Above { value: last, ties }
-            }
+            Nucleus::List(n) => Above::of_list(&list.values[..n]),
             Nucleus::Above(above) => above,
         };
         self.copy(s, above);

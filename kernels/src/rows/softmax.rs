@@ -107,7 +107,7 @@ impl Weights {
     /// [`Weights::of_row`] of logits that are all below +inf, and a `copy`, as long as the row, of nothing but -inf: its memory is
     /// fetched while exponentials are computed.
     #[inline(always)]
-    pub fn of_row_and_fill<S: Simd, T: Element>(s: S, row: &[T], max: f32, copy: &mut [f32]) -> Weights {
+    pub fn of_row_and_fill<S: Simd, T: Element, U: Element>(s: S, row: &[T], max: f32, copy: &mut [U]) -> Weights {
         s.apart(
             #[inline(always)]
             move || {
@@ -168,7 +168,12 @@ impl Weights {
                     #[inline(always)]
                     |span| {
                         let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                        s.select(kept.mask(s, v, span.len), weight(s, self.of(s, v), top), s.splat(0.0))
+                        let m = kept.mask(s, v, span.len);
+                        // Nearly every vector of most rows has nothing left.
+                        if s.mask_bits(m) == 0 {
+                            return s.splat(0.0);
+                        }
+                        s.select(m, weight(s, self.of(s, v), top), s.splat(0.0))
                     },
                 )
             },

@@ -19,6 +19,12 @@ impl Above {
     /// All elements.
     pub const ALL: Above = Above::from(f32::NEG_INFINITY);
 
+    /// The entries of a list that ascends or descends to its end.
+    pub fn of_list(values: &[f32]) -> Above {
+        let value = values[values.len() - 1];
+        Above { value, ties: values.iter().rev().take_while(|&&x| x == value).count() }
+    }
+
     /// All elements from `value` on.
     pub const fn from(value: f32) -> Above {
         Above { value, ties: usize::MAX }

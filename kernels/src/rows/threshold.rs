@@ -85,6 +85,7 @@ pub fn threshold<S: Simd>(s: S, values: &[f32], k: usize, slack: usize) -> (f32,
     s.apart(
         #[inline(always)]
         move || {
+            debug_assert!((1..=values.len()).contains(&k));
             let (low, high) = range(s, values);
             let mut search = Search { low, reached: values.len(), high, beyond: 0, turn: false };
             let enough = [k, k + slack];

@@ -5,8 +5,9 @@
 //! mass, an integer sum in any order; what lies in it is sorted. A first window comes from a sample of the row, and whatever it
 //! turns out to be narrows down where the next one has to be.
 
+use super::estimate::total as total_of;
 use super::key::{ascending_to_value, clean, value_to_ascending};
-use super::mass::{End, ONE, Total, bounded, cut, mass, total};
+use super::mass::{End, ONE, Total, bounded, mass, total};
 use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -15,9 +16,12 @@ use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
-/// The largest value down to which the weights of `values` sum up to `part` of their whole: nearly, it is a guess.
+/// How far off a guess may be.
+const NEARLY: f32 = 1e-3;
+
+/// The largest value down to which the weights of `values` sum up to `part` of their whole, or not more than `slack` of that beyond it.
 #[inline(always)]
-fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32) -> f32 {
+pub fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32, slack: f32) -> f32 {
     s.apart(
         #[inline(always)]
         move || {
@@ -25,7 +29,7 @@ fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32) -> f32 {
             let whole = weight_from(s, values, weights, f32::NEG_INFINITY);
             let target = whole * part;
             let mut reached = whole;
-            while reached - target > 1e-3 * target && i64::from(high) - i64::from(low) > 1 {
+            while reached - target > slack * target && i64::from(high) - i64::from(low) > 1 {
                 let middle = low.midpoint(high);
                 let found = weight_from(s, values, weights, ascending_to_value(middle));
                 if found >= target {
@@ -41,17 +45,42 @@ fn quantile<S: Simd>(s: S, values: &[f32], weights: &[f32], part: f32) -> f32 {
 
 /// The sum of the weights of values from `bound` on.
 #[inline(always)]
-fn weight_from<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: f32) -> f32 {
-    let (bound, mut sum) = (s.splat(bound), s.splat(0.0));
+pub fn weight_from<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: f32) -> f32 {
+    let bound = s.splat(bound);
+    // Four sums, none of which waits for the one before.
+    let (mut sums, fours) = ([s.splat(0.0); 4], values.len() / 64 * 64);
+    for at in (0..fours).step_by(64) {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum = s.add(*sum, weights_under(s, values, weights, bound, Span { at: at + 16 * i, len: 16 }));
+        }
+    }
     vectors(
-        values.len(),
+        values.len() - fours,
         #[inline(always)]
-        |span| {
-            let m = s.le(bound, span.load(s, values, f32::NAN));
-            sum = s.add(sum, s.select(m, span.load(s, weights, 0.0), s.splat(0.0)));
-        },
+        |span| sums[0] = s.add(sums[0], weights_under(s, values, weights, bound, span.moved(fours))),
     );
-    s.reduce_add(sum)
+    total_of(s, sums)
+}
+
+/// The weights under a span whose values reach `bound`, else 0.
+#[inline(always)]
+fn weights_under<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: S::F32, span: Span) -> S::F32 {
+    s.select(s.le(bound, span.load(s, values, f32::NAN)), span.load(s, weights, 0.0), s.splat(0.0))
+}
+
+/// Where a nucleus ends that is looked for in a list.
+pub enum Cut {
+    /// Not in the list.
+    Beyond,
+    /// At more than one place.
+    InDoubt,
+    /// Behind so many of those that are sorted.
+    At {
+        /// Entries that stay.
+        kept: usize,
+        /// Entries at the front of the list.
+        sorted: usize,
+    },
 }
 
 impl List<'_> {
@@ -73,25 +102,34 @@ impl List<'_> {
             return n;
         }
         let (values, e) = self.values.split_at_mut(self.values.len() / 2);
-        let kept = count(s, &values[..n], quantile(s, &values[..n], &e[..n], part));
+        let kept = count(s, &values[..n], quantile(s, &values[..n], &e[..n], part, NEARLY));
         if kept < n {
             self.cut(s, n, kept);
         }
         kept
     }
 
-    /// The nucleus among the first `n`, at most half of the list, if its end is there: sorts it to the front and returns its length.
-    /// `whole` says that there is nothing else.
+    /// Where all of these ends are among the first `n`, at most half of the list. It sorts these to the front, or those of them that
+    /// matter. `whole` says that there is nothing else.
     #[inline(always)]
-    pub fn nucleus<S: Simd>(&mut self, s: S, n: usize, whole: bool, weights: &Weights, p: f32) -> Option<usize> {
+    pub fn nucleus<S: Simd>(&mut self, s: S, n: usize, whole: bool, weights: &Weights, ends: &[End]) -> Cut {
         let (_, e) = self.weigh(s, n, weights);
-        // What p takes, were the sums exact, and a little more.
-        let wanted = f64::from(p) * ONE / total(s, e) as f64 * 1.002;
-        let kept = self.keep_weight(s, n, wanted as f32);
-        self.sort(s, kept);
-        let (_, e) = self.weigh(s, kept, weights);
-        let found = cut(e, p);
-        (found < kept || (whole && kept == n)).then_some(found)
+        // What is kept, were the sums exact.
+        let part = ends[0].sum() * ONE / total(s, e) as f64;
+        if part > 1.0 && !whole {
+            return Cut::Beyond;
+        }
+        let sorted = self.keep_weight(s, n, 1.002 * part as f32);
+        self.sort(s, sorted);
+        let (_, e) = self.weigh(s, sorted, weights);
+        let kept = ends[0].cut(e, 0);
+        if kept == sorted && !(whole && sorted == n) {
+            Cut::Beyond
+        } else if ends[1..].iter().any(|end| end.cut(e, 0) != kept) {
+            Cut::InDoubt
+        } else {
+            Cut::At { kept, sorted }
+        }
     }
 }
 
@@ -209,8 +247,8 @@ impl Question<'_> {
         // Three standard deviations.
         let off = 3.0 * libm::sqrtf((part * (1.0 - part)).max(0.0) / n);
         let off = if most > off / 1.5 { off.max(8.0 / n).min(most) } else { off };
-        let least = if part + off < 1.0 { quantile(s, values, e, part + off) } else { f32::NEG_INFINITY };
-        (least, quantile(s, values, e, part - off).max(least))
+        let least = if part + off < 1.0 { quantile(s, values, e, part + off, NEARLY) } else { f32::NEG_INFINITY };
+        (least, quantile(s, values, e, part - off, NEARLY).max(least))
     }
 }
 
