@@ -133,24 +133,20 @@ fn copy_block<S: Simd, T: Element>(s: S, row: &[T], kept: Kept, output: &mut [T]
         |span| {
             let found = span.load(s, row, T::NEG_INFINITY);
             let v = without_nan(s, found);
-            let stays = s.le(value, v);
-            // Numbers of 16 bits would have to be narrowed again, which takes longer than to copy them.
-            if const { size_of::<T>() == size_of::<f32>() } && skip == 0 {
-                return span.store(s, s.select(stays, found, s.splat(f32::NEG_INFINITY)), output);
-            }
-            let mut bits = u32::from(s.mask_bits(stays));
+            let mut stays = s.le(value, v);
             if skip > 0 {
-                let mut equals = u32::from(s.mask_bits(s.eq(value, v)));
+                let mut keeps = [0; 16];
+                s.store_i32(s.select_i32(stays, s.splat_i32(1), s.splat_i32(0)), &mut keeps);
+                let mut equals = s.mask_bits(s.eq(value, v));
                 while equals != 0 && skip > 0 {
-                    bits &= !(equals & equals.wrapping_neg());
+                    keeps[equals.trailing_zeros() as usize] = 0;
                     equals &= equals - 1;
                     skip -= 1;
                 }
+                stays = s.gt_i32(s.load_i32(&keeps), s.splat_i32(0));
             }
-            let (from, to) = (&row[span.at..span.at + span.len], &mut output[span.at..span.at + span.len]);
-            for i in 0..span.len {
-                to[i] = if bits >> i & 1 == 1 { from[i] } else { T::NEG_INFINITY };
-            }
+            // What stays is no NaN, so narrowing gives its bits.
+            span.store(s, s.select(stays, found, s.splat(f32::NEG_INFINITY)), output);
         },
     );
     kept.skip - skip

@@ -75,6 +75,8 @@ impl<T: Element> Tail<'_, T> {
         // The first stays in any case.
         let end = |all: u128| End::Mass(all.saturating_sub(target.into()) + 1);
         let cut = match self.left(s, work) {
+            // The indices of a list have 32 bits.
+            _ if row.len() > u32::MAX as usize => Cut::Beyond,
             Some(n) => {
                 let all = total(s, work.list.weigh(s, n, &weights).1);
                 work.list.nucleus(s, n, true, &weights, &[end(all)])
@@ -90,7 +92,8 @@ impl<T: Element> Tail<'_, T> {
                 return Some(Kept::last(s, row, work.maxima, Above::of_list(&values[..kept])));
             }
             for &index in &indices[..kept] {
-                copy[index as usize] = row[index as usize];
+                let index = index as u32 as usize;
+                copy[index] = row[index];
             }
             return None;
         }
