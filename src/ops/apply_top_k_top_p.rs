@@ -21,8 +21,8 @@ use crate::tensor::Describe;
 /// * Dtypes: `logits`, `p` and `out` f32, f16 or bf16, one for all; arithmetic in f32.
 /// * k <= 0, k >= V and a NaN in `p` switch the stage off. A NaN logit counts as -inf, and is copied where it is kept; -0 equals +0.
 ///   A row of one entry is copied.
-/// * Workspace: for each worker at most 128 KiB and V / 4 bytes, of more than 2^18 columns V / 16; and two rows where all takes no more
-///   than 256 KiB, so that the answer does not depend on strides, else a row of each tensor whose rows are not contiguous.
+/// * Workspace: for each worker about 128 KiB and V / 4 bytes at most, of more than 2^18 columns V / 16; and two rows where all takes no
+///   more than 256 KiB, so that the answer does not depend on strides, else a row of each tensor whose rows are not contiguous.
 /// * Errors: 161001 neither `p` nor `k`, a tensor without data; 161002 a shape that does not fit, overlapping tensors.
 /// * `aclnnApplyTopKTopP`, `npu_top_k_top_p`.
 ///

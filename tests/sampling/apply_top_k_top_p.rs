@@ -134,11 +134,16 @@ fn long_rows() {
 
 #[test]
 fn long_rows_of_halves() {
-    let mut random = Random(6);
-    for _ in 0..rounds(6) {
-        let case = case::<bf16>(&mut random, 2, 20_000);
-        every_host(|host| assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&case.defined()), "{:?}", host.isa()));
+    fn of<T: Element + std::fmt::Debug>(seed: u64) {
+        let mut random = Random(seed);
+        for _ in 0..rounds(6) {
+            let case = case::<T>(&mut random, 2, 20_000);
+            let expected = case.defined();
+            every_host(|host| assert!(bits(&case.answer(host, Order::Contiguous)) == bits(&expected), "{:?}", host.isa()));
+        }
     }
+    of::<bf16>(6);
+    of::<f16>(11);
 }
 
 /// Rows whose every 19th or 20th vector is not like the others, or that have more equals at a cut than a list takes.

@@ -111,6 +111,7 @@ impl<T: Element> Kernel for ApplyTopKTopP<'_, T> {
 #[inline(always)]
 fn copy<S: Simd, T: Element>(s: S, row: &[T], maxima: &[f32], Kept { value, mut skip }: Kept, filled: bool, output: &mut [T]) {
     if value == f32::NEG_INFINITY {
+        debug_assert_eq!(skip, 0);
         output.copy_from_slice(row);
         return;
     }
@@ -145,7 +146,7 @@ fn copy_block<S: Simd, T: Element>(s: S, row: &[T], kept: Kept, output: &mut [T]
                 }
                 stays = s.gt_i32(s.load_i32(&keeps), s.splat_i32(0));
             }
-            // What stays is no NaN, so narrowing gives its bits.
+            // A NaN stays only where all does, and narrowing gives the bits of all else.
             span.store(s, s.select(stays, found, s.splat(f32::NEG_INFINITY)), output);
         },
     );

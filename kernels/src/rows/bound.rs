@@ -29,7 +29,7 @@ pub fn bound<S: Simd>(s: S, maxima: &[f32], k: usize, folded: &mut [f32]) -> f32
     )
 }
 
-/// The maxima of parts of `fold` blocks.
+/// The maxima of parts of `fold` blocks, or more.
 #[inline(always)]
 fn fold_parts<'a, S: Simd>(s: S, maxima: &'a [f32], fold: usize, folded: &'a mut [f32]) -> &'a [f32] {
     if fold < 2 {

@@ -1,6 +1,6 @@
 //! What top-p leaves of a row when it drops the small end: entries go while their running mass, rounded to `f32`, is at most `t`.
 //!
-//! Counted from the large end an entry stays while what is larger has less than the mass of all but the least mass that is above `t`: the
+//! Counted from the large end an entry stays while what is larger has at most the mass of all but the least mass that is above `t`: the
 //! cut of a nucleus. That all together have a mass of about 1 is mostly enough to find it among the largest. Where an entry is in doubt,
 //! and in rows too flat for a list, [`super::reach`] adds up what is dropped.
 
@@ -66,17 +66,17 @@ impl<T: Element> Tail<'_, T> {
     /// What stays; none where the copy, as long as the row, holds it. Else the copy is filled with -inf. The maxima are those of the row.
     #[inline(always)]
     pub fn kept<S: Simd>(&self, s: S, work: &mut Workspace<'_>, copy: &mut [T]) -> Option<Kept> {
-        let Tail { row, least, max, t, .. } = *self;
+        let Tail { row, max, t, .. } = *self;
         let weights = self.weights_and_fill(s, copy);
         if t == 0.0 {
-            return Some(Kept::from(self.first_positive(s, &weights)));
+            return Some(Kept::from(self.first(|value| weights.of_one(s, value) > 0.0)));
         }
         let target = least_mass(|mass| running_sum(mass) > t);
         // The first stays in any case.
         let end = |all: u128| End::Mass(all.saturating_sub(target.into()) + 1);
         let cut = match self.left(s, work) {
-            // The indices of a list have 32 bits.
-            _ if row.len() > u32::MAX as usize => Cut::Beyond,
+            // Lists have signed indices.
+            _ if row.len() > i32::MAX as usize => Cut::Beyond,
             Some(n) => {
                 let all = total(s, work.list.weigh(s, n, &weights).1);
                 work.list.nucleus(s, n, true, &weights, &[end(all)])
@@ -92,11 +92,12 @@ impl<T: Element> Tail<'_, T> {
                 return Some(Kept::last(s, row, work.maxima, Above::of_list(&values[..kept])));
             }
             for &index in &indices[..kept] {
-                let index = index as u32 as usize;
-                copy[index] = row[index];
+                copy[index as usize] = row[index as usize];
             }
             return None;
         }
+        // What has no mass would fill a list for nothing.
+        let least = self.first(|value| mass(weights.of_one(s, value)) > 0);
         Some(match (Reach { sums: Masses(weights), least, before: 0, target }).within(s, row, &mut work.list) {
             // The i-th of the equals goes while it and what is before it stay below the target; their mass, which reaches it, is not 0.
             Some(Reached { value, before }) => {
@@ -137,11 +138,10 @@ impl<T: Element> Tail<'_, T> {
         Weights::Softmax { max, sum: sum as f32 }
     }
 
-    /// The smallest value whose probability is not 0: they do not fall where values rise.
+    /// The smallest value that top-k left and for which `holds`, as it does for all that are larger.
     #[inline(always)]
-    fn first_positive<S: Simd>(&self, s: S, weights: &Weights) -> f32 {
-        let (low, high) = (value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.max));
-        bisect(low, high, |value| weights.of_one(s, value) > 0.0).1.max(self.least)
+    fn first(&self, holds: impl Fn(f32) -> bool) -> f32 {
+        bisect(value_to_ascending(f32::NEG_INFINITY), value_to_ascending(self.max), holds).1.max(self.least)
     }
 
     /// Makes a list of what top-k left, if it takes no more than half of one; returns its length.

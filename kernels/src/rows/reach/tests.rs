@@ -61,6 +61,7 @@ fn row(state: &mut u64, n: usize, kind: usize) -> Vec<f32> {
             6 if i % 7 != 0 => *x = 0.25,
             7 => *x *= 5.0,
             8 => *x = [0.0, -0.0][i % 2],
+            // Those of a list of 16 384.
             9 if (0..128).any(|part| part * (n / 16) / 128 == i / 16) => *x = 0.25,
             _ => {}
         }
