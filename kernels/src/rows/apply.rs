@@ -10,7 +10,7 @@ use super::select::top_k_bound;
 use super::survivors::Above;
 use super::tail::{Kept, Tail};
 use super::threshold::threshold;
-use super::{lanes, vectors};
+use super::{first_lanes, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -44,7 +44,7 @@ fn kth_of_few<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], fl
             #[inline(always)]
             |span| {
                 let v = without_nan(s, span.load(s, block, T::NEG_INFINITY));
-                let hits = s.both(s.le(s.splat(floor), v), s.gt_i32(s.splat_i32(span.len as i32), lanes(s)));
+                let hits = s.both(s.le(s.splat(floor), v), first_lanes(s, span.len));
                 let to = few[n..].first_chunk_mut::<16>().expect("room");
                 n += s.compress(hits, s.bits(v), bytemuck::cast_mut(to));
             },
@@ -91,11 +91,10 @@ impl<T: Element> Kernel for ApplyTopKTopP<'_, T> {
         let summary = block_maxima::<S, T, BLOCK>(s, row, work.maxima, false);
         let least = if k < row.len() { kth(s, row, k, &mut work) } else { f32::NEG_INFINITY };
         let (max, t) = (summary.max, 1.0 - p);
-        let (kept, filled) = if summary.infinite || max == f32::NEG_INFINITY {
-            (Kept::from(least), false)
-        } else if p <= 0.0 {
+        let has_nucleus = !summary.infinite && max > f32::NEG_INFINITY;
+        let (kept, filled) = if has_nucleus && p <= 0.0 {
             (Kept::last(s, row, work.maxima, Above { value: max, ties: 1 }), false)
-        } else if t >= 0.0 {
+        } else if has_nucleus && t >= 0.0 {
             match (Tail { row, least, max, p, t }).kept(s, &mut work, output) {
                 Some(kept) => (kept, true),
                 None => return,

@@ -2,6 +2,7 @@
 
 use super::estimate::Whole;
 use super::first_max::position;
+use super::key::prefix;
 use super::largest::First;
 use super::mass::cut;
 use super::min_p::min_p_bound;
@@ -138,12 +139,7 @@ impl<T: Element> Sample<'_, T> {
             let x: f32 = self.row[indices[j] as usize].as_();
             values[j] >= top * min_p && (is_logits || x > f32::NEG_INFINITY)
         };
-        let (mut low, mut high) = (0, n);
-        while low < high {
-            let middle = (low + high) / 2;
-            if reaches(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+        prefix(n as u64, |j| reaches(j as usize)) as usize
     }
 
     /// Min-p after a nucleus that is no list.

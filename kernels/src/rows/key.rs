@@ -67,6 +67,17 @@ pub fn bisect(mut low: i32, mut high: i32, holds: impl Fn(f32) -> bool) -> (f32,
     (ascending_to_value(low), ascending_to_value(high))
 }
 
+/// How many of the numbers below `n` it holds for, which are the first of them.
+#[inline(always)]
+pub fn prefix(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
 /// The bits of a number of 16 bits. Of numbers that are not negative the larger has the larger.
 #[inline(always)]
 pub fn bits_of_half<T: Element>(x: T) -> i16 {

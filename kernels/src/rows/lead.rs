@@ -6,7 +6,7 @@ use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
 use super::threshold::count;
-use super::{Span, lanes, vectors};
+use super::{Span, first_lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -73,7 +73,7 @@ impl Lead {
     #[inline(always)]
     pub(super) fn meets_lanes<S: Simd>(&mut self, s: S, e: S::F32, noise: S::F32, len: usize, place: impl Fn(usize) -> usize) {
         let near = s.le(s.mul(noise, s.splat(self.best * NEAR)), e);
-        let near = s.both(near, s.gt_i32(s.splat_i32(len as i32), lanes(s)));
+        let near = s.both(near, first_lanes(s, len));
         if s.mask_bits(near) == 0 {
             return;
         }

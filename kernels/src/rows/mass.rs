@@ -81,6 +81,7 @@ impl End {
 
     /// How many entries of a sorted list are kept, given the mass before it.
     pub fn cut(self, probabilities: &[f32], before: u128) -> usize {
+        // In 64 bits, which takes less time.
         if let (End::TopP(p), 0) = (self, before) {
             return cut(probabilities, p);
         }

@@ -166,6 +166,18 @@ pub fn lanes<S: Simd>(s: S) -> S::I32 {
     s.load_i32(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
 }
 
+/// The first `len` lanes.
+#[inline(always)]
+fn first_lanes<S: Simd>(s: S, len: usize) -> S::Mask {
+    s.gt_i32(s.splat_i32(len as i32), lanes(s))
+}
+
+/// The bits of a mask for the first `len` lanes, at least one.
+#[inline(always)]
+fn hits<S: Simd>(s: S, mask: S::Mask, len: usize) -> u16 {
+    s.mask_bits(mask) & (u32::MAX >> (32 - len)) as u16
+}
+
 impl Span {
     /// As many elements, `by` further on.
     #[inline(always)]

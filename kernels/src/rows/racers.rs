@@ -9,7 +9,7 @@ use super::key::{key, value_of};
 use super::select::look_up;
 use super::sort::sort_all;
 use super::weights::counted;
-use super::{Span, lanes, vectors};
+use super::{Span, hits, lanes, vectors};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::philox::{Exponential, SMALLEST};
 use crate::simd::{Dot, Simd};
@@ -80,7 +80,7 @@ impl<F: FnMut(u64) -> u64, const ONE: bool> Race<F, ONE> {
             // Lanes behind a tail weigh nothing.
             least = least.max(s.reduce_max(v));
         }
-        let mut hits = s.mask_bits(s.le(s.splat(least), v)) & (u32::MAX >> (32 - len)) as u16;
+        let mut hits = hits(s, s.le(s.splat(least), v), len);
         if hits == 0 {
             return;
         }

@@ -12,7 +12,7 @@ use super::select::{List, next_above, next_below};
 use super::shortlist::winner;
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::{Span, lanes, vectors};
+use super::{Span, first_lanes, lanes, vectors};
 use crate::element::Element;
 use crate::math::constants::ROUND;
 use crate::simd::Simd;
@@ -171,7 +171,7 @@ fn least_noise<S: Simd>(s: S, noise: &Noise<'_>, counts: &[u32; BINS], first: us
                     #[inline(always)]
                     |span| {
                         let v = s.sub(s.splat(0.0), noise.at(s, span));
-                        let inside = s.gt_i32(s.splat_i32(span.len as i32), lanes(s));
+                        let inside = first_lanes(s, span.len);
                         numbers |= s.mask_bits(s.eq(v, v)) & s.mask_bits(inside);
                         least = s.max(s.select(inside, v, s.splat(f32::NEG_INFINITY)), least);
                     },

@@ -12,7 +12,7 @@ use super::blocks::BLOCK;
 use super::key::{ascending_to_value, order};
 use super::select::List;
 use super::window::{quantile, sample, weight_from};
-use super::{Span, lanes, vectors};
+use super::{Span, first_lanes, hits, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -53,12 +53,6 @@ pub fn count<S: Simd, T: Element>(s: S, row: &[T], maxima: &[f32], value: f32) -
         );
     }
     (equals, above)
-}
-
-/// The bits of a mask for the first `len` lanes.
-#[inline(always)]
-fn hits<S: Simd>(s: S, mask: S::Mask, len: usize) -> u32 {
-    u32::from(s.mask_bits(mask)) & ((1 << len) - 1)
 }
 
 /// The question, for elements from `least` on.
@@ -189,7 +183,7 @@ impl<W: Sums> Reach<W> {
                             let v = without_nan(s, span.load(s, part, T::NEG_INFINITY));
                             let mut added = s.both(s.le(least, v), s.le(v, high));
                             if span.len < 16 {
-                                added = s.both(added, s.gt_i32(s.splat_i32(span.len as i32), lanes(s)));
+                                added = s.both(added, first_lanes(s, span.len));
                             }
                             let within = s.both(added, s.le(low, v));
                             let to = lower[n..].first_chunk_mut::<16>().expect("room");

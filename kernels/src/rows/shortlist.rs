@@ -9,7 +9,7 @@ use super::select::List;
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::window::{SAMPLE, sample};
-use super::{Span, lanes, vectors};
+use super::{Span, hits, lanes, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
@@ -217,7 +217,7 @@ impl Smallest {
     /// Takes the noises of the ranks under a span.
     #[inline(always)]
     fn meets<S: Simd>(&mut self, s: S, noise: S::F32, span: Span) {
-        let mut hits = s.mask_bits(s.le(noise, s.splat(self.limit()))) & (u32::MAX >> (32 - span.len)) as u16;
+        let mut hits = hits(s, s.le(noise, s.splat(self.limit())), span.len);
         if hits == 0 {
             return;
         }

@@ -6,7 +6,7 @@
 //! sorted on its own, with smaller steps: mostly of one unit, and always after a few times.
 
 use super::key::{order, value_to_ascending};
-use super::{Span, lanes, threshold, vectors};
+use super::{Span, first_lanes, lanes, threshold, vectors};
 use crate::simd::Simd;
 use core::ops::Range;
 
@@ -42,7 +42,7 @@ impl Scale {
         let steps = s.shr(s.sub_i32(s.splat_i32(self.top), value), self.shift);
         let place = s.add_i32(lanes(s), s.splat_i32(at as i32));
         let keys = s.xor(s.or(s.shl(steps, self.places), place), s.splat_i32(i32::MIN));
-        s.select_i32(s.gt_i32(s.splat_i32(len as i32), lanes(s)), keys, s.splat_i32(i32::MAX))
+        s.select_i32(first_lanes(s, len), keys, s.splat_i32(i32::MAX))
     }
 
     #[inline(always)]

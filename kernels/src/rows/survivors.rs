@@ -2,7 +2,7 @@
 
 use super::key::clean;
 use super::select::List;
-use super::{Span, lanes, vectors};
+use super::{Span, first_lanes, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -36,7 +36,7 @@ impl Above {
         let value = s.splat(self.value);
         let mut m = s.le(value, v);
         if len < 16 {
-            m = s.both(m, s.gt_i32(s.splat_i32(len as i32), lanes(s)));
+            m = s.both(m, first_lanes(s, len));
         }
         if self.ties == usize::MAX {
             return m;

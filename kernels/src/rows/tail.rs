@@ -5,7 +5,7 @@
 //! and in rows too flat for a list, [`super::reach`] adds up what is dropped.
 
 use super::blocks::BLOCK;
-use super::key::{bisect, value_to_ascending};
+use super::key::{bisect, prefix, value_to_ascending};
 use super::mass::{End, ONE, mass, running_sum, total};
 use super::nucleus::{Row, listed, safe_bound};
 use super::reach::{Masses, Reach, Reached, count};
@@ -71,7 +71,8 @@ impl<T: Element> Tail<'_, T> {
         if t == 0.0 {
             return Some(Kept::from(self.first(|value| weights.of_one(s, value) > 0.0)));
         }
-        let target = least_mass(|mass| running_sum(mass) > t);
+        // The least mass that is above t, which is at most 1.
+        let target = prefix(2 * ONE as u64, |mass| running_sum(mass) <= t);
         // The first stays in any case.
         let end = |all: u128| End::Mass(all.saturating_sub(target.into()) + 1);
         let cut = match self.left(s, work) {
@@ -165,14 +166,4 @@ impl<T: Element> Tail<'_, T> {
         let most = LISTED.min(list.values.len());
         listed::<S, T, BLOCK>(s, &Row { row, p, max, maxima }, weights, safe, ends, &mut list.first(most))
     }
-}
-
-/// The least mass, up to twice that of 1, for which `holds`, as it does for all that are larger.
-fn least_mass(holds: impl Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, 2 * ONE as u64);
-    while low < high {
-        let middle = low.midpoint(high);
-        if holds(middle) { high = middle } else { low = middle + 1 }
-    }
-    low
 }

@@ -6,7 +6,7 @@
 //! turns out to be narrows down where the next one has to be.
 
 use super::estimate::total as total_of;
-use super::key::{ascending_to_value, clean, value_to_ascending};
+use super::key::{ascending_to_value, clean, prefix, value_to_ascending};
 use super::mass::{End, ONE, Total, bounded, mass, total};
 use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
@@ -311,13 +311,8 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
 
 /// How many of `n` equal entries stay, if not all do.
 fn run_end(n: usize, before: u128, pr: f32, end: End) -> Option<usize> {
-    let (mut low, mut high) = (0, n);
-    while low < high {
-        let middle = (low + high) / 2;
-        let prefix = before + u128::from(mass(pr)) * (middle as u128 + 1);
-        if end.stays(prefix, pr) { low = middle + 1 } else { high = middle }
-    }
-    (low < n).then_some(low)
+    let kept = prefix(n as u64, |i| end.stays(before + u128::from(mass(pr)) * (u128::from(i) + 1), pr)) as usize;
+    (kept < n).then_some(kept)
 }
 
 impl List<'_> {
