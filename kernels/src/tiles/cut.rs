@@ -4,7 +4,7 @@ use super::bands::{BandPass, UNIT};
 use super::int8::{steps_between_requests, tile};
 use super::rows::{Bands, PackedRows};
 use super::waiting::{Pass, Waiting, widths};
-use super::weight_rows::{CELL, Coming, PITCH};
+use super::weight_rows::{CELL, Coming, SLICE};
 use crate::simd::Dot;
 use core::ops::Range;
 
@@ -22,6 +22,11 @@ pub(super) const STRIP: usize = 32;
 /// Of rows in bands so many wait, of as many panels as there is room for: the fewer the strips, the less often a page is looked up.
 const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
+
+/// From so many rows in bands on so much of K is packed at once, since their sums are then moved half as often; fewer gain nothing.
+const LONG_FROM: usize = 192;
+pub(super) const LONG_SLICE: usize = 512;
+
 const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);
 
 /// Panels of which a slice of K is multiplied before the next slice, for so many rows in bands.
@@ -39,6 +44,8 @@ pub(super) trait Cut: Copy {
     fn together(panels: Range<usize>) -> impl Iterator<Item = Range<usize>>;
     /// Panels whose sums wait.
     fn strip(self) -> usize;
+    /// Elements of K that are packed at once, at most [`LONG_SLICE`].
+    fn slice(self) -> usize;
     /// Parts of all rows.
     fn count(self) -> usize;
     /// The rows of some parts.
@@ -53,6 +60,8 @@ pub(super) trait Cut: Copy {
 pub(super) struct Together<'a> {
     pub width: usize,
     pub packed: &'a [[i8; 64]],
+    /// Vectors from panel to panel.
+    pub pitch: usize,
     pub sums: &'a [[i32; 16]],
     pub staged: &'a mut [u64],
     pub parked: &'a mut [[i32; 16]],
@@ -64,7 +73,7 @@ impl<'a> Together<'a> {
     fn panels<S: Dot, const NV: usize>(&self, s: S, first: usize, length: usize) -> ([&'a [[i8; 64]]; NV], [S::I32; NV]) {
         let (mut part, mut start): ([&[[i8; 64]]; NV], _) = ([&[]; NV], [s.splat_i32(0); NV]);
         for v in 0..NV {
-            part[v] = &self.packed[(first + v) * PITCH..][..length];
+            part[v] = &self.packed[(first + v) * self.pitch..][..length];
             start[v] = s.start(s.load_i32(&self.sums[first + v]));
         }
         (part, start)
@@ -118,6 +127,11 @@ impl<const MR: usize, const NV: usize> Cut for Groups<'_, MR, NV> {
     #[inline(always)]
     fn strip(self) -> usize {
         STRIP
+    }
+
+    #[inline(always)]
+    fn slice(self) -> usize {
+        SLICE
     }
 
     #[inline(always)]
@@ -182,6 +196,11 @@ impl Cut for Banded<'_> {
     #[inline(always)]
     fn strip(self) -> usize {
         banded_strip(self.x.rows())
+    }
+
+    #[inline(always)]
+    fn slice(self) -> usize {
+        if self.x.rows() < LONG_FROM { SLICE } else { LONG_SLICE }
     }
 
     #[inline(always)]

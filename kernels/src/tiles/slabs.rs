@@ -5,7 +5,7 @@ use super::columns::QUADS;
 use super::cut::WAITING;
 use super::matmul::{Finished, GROUP, Sink};
 use super::rows::PackedRows;
-use super::unit::UNIT_ROWS;
+use super::unit::each_block;
 use super::waiting::widths;
 use super::weight_rows::WeightRows;
 use crate::pack::panel_vectors;
@@ -54,11 +54,13 @@ impl Slabs<'_> {
                 self.pack(s, &panels, slab.clone());
                 // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
                 let mut tiles = unsafe { unit.tiles() };
-                for group in groups(&panels) {
-                    for pair in widths::<2>(group.clone()) {
-                        match pair.len() {
-                            1 => self.multiply::<_, 1>(&mut tiles, first, &group, pair.start, &slab),
-                            _ => self.multiply::<_, 2>(&mut tiles, first, &group, pair.start, &slab),
+                for (turn, group) in groups(&panels).enumerate() {
+                    for some in each_block(0..rows, turn) {
+                        for pair in widths::<2>(group.clone()) {
+                            match pair.len() {
+                                1 => self.multiply::<_, 1>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
+                                _ => self.multiply::<_, 2>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
+                            }
                         }
                     }
                 }
@@ -88,7 +90,7 @@ impl Slabs<'_> {
         )
     }
 
-    /// All rows over a slab of NV panels of a group.
+    /// A block of rows over a slab of NV panels of a group.
     #[inline(always)]
     fn multiply<U: Tiles, const NV: usize>(
         &mut self,
@@ -97,18 +99,16 @@ impl Slabs<'_> {
         group: &Range<usize>,
         panel: usize,
         slab: &Range<usize>,
+        some: Range<usize>,
     ) {
-        let rows = self.x.rows();
+        let at = (group.start - first) * self.x.rows() + some.start * group.len() + panel - group.start;
         let mut w: [&[_]; NV] = [&[]; NV];
         for v in 0..NV {
             w[v] = &self.stage[(panel + v - first) * SLAB..][..slab.len()];
         }
-        for row in (0..rows).step_by(UNIT_ROWS) {
-            let all = self.x.block(row..rows.min(row + UNIT_ROWS));
-            // A quad is half a word.
-            let block = TileBlock { x: &all.x[slab.start / 2..], steps: slab.len() / 16, adds: slab.start > 0, ..all };
-            let at = (group.start - first) * rows + row * group.len() + panel - group.start;
-            tiles.multiply(block, w, Ahead::NEAR, &mut self.sums[at..], group.len());
-        }
+        let all = self.x.block(some);
+        // A quad is half a word.
+        let block = TileBlock { x: &all.x[slab.start / 2..], steps: slab.len() / 16, adds: slab.start > 0, ..all };
+        tiles.multiply(block, w, Ahead::NEAR, &mut self.sums[at..], group.len());
     }
 }

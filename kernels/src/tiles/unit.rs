@@ -40,6 +40,16 @@ pub(super) fn each_group(panels: Range<usize>, blocks: usize, rows: usize) -> im
     })
 }
 
+/// Blocks of some rows that meet panels, `turn` after turn: of rows that are no whole blocks back and forth, since tiles are set up anew,
+/// which takes as long as three steps, wherever a block has other rows than the one before.
+pub(super) fn each_block(rows: Range<usize>, turn: usize) -> impl Iterator<Item = Range<usize>> {
+    let (count, back) = (rows.len().div_ceil(UNIT_ROWS), turn % 2 == 1 && rows.len() % UNIT_ROWS > 0);
+    (0..count).map(move |i| {
+        let first = rows.start + UNIT_ROWS * if back { count - 1 - i } else { i };
+        first..rows.end.min(first + UNIT_ROWS)
+    })
+}
+
 impl Matmul<'_> {
     /// On the unit for tiles: groups of panels, and in a group pairs of them by blocks of rows.
     #[inline(always)]
@@ -70,11 +80,10 @@ impl Matmul<'_> {
         let blocks = x.rows().div_ceil(UNIT_ROWS);
         // A block that is alone asks for the next panels only where they come from memory.
         let behind = (blocks > 1 || self.weights.come_from_memory()).then(|| self.weights.behind(panel + NV, NV));
-        for row in rows.clone().step_by(UNIT_ROWS) {
-            let block = x.block(row..rows.end.min(row + UNIT_ROWS));
-            let ahead = behind.map_or(Ahead::NEAR, |behind| Ahead::share(behind, row / UNIT_ROWS, blocks));
-            let at = (row - rows.start) * group.len() + panel - group.start;
-            tiles.multiply(block, w, ahead, &mut parked[at..], group.len());
+        for (share, some) in (rows.start / UNIT_ROWS..).zip(each_block(rows.clone(), panel / 2)) {
+            let ahead = behind.map_or(Ahead::NEAR, |behind| Ahead::share(behind, share, blocks));
+            let at = (some.start - rows.start) * group.len() + panel - group.start;
+            tiles.multiply(x.block(some), w, ahead, &mut parked[at..], group.len());
         }
     }
 }

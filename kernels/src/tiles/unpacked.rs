@@ -8,14 +8,14 @@
 
 use super::bands::BANDED;
 use super::columns::COLUMNS;
-use super::cut::{Banded, Cut, Groups, Pace, RUN, Slice, Together, WAITING};
+use super::cut::{Banded, Cut, Groups, LONG_SLICE, Pace, RUN, Slice, Together, WAITING};
 use super::matmul::{Finished, Sink};
 use super::rows::PackedRows;
 use super::slabs::Slabs;
 use super::straight::{STRAIGHT_WORDS, Straight};
 use super::stripes::{STRIPES_WORDS, Stripes};
 use super::ways::few_rows;
-use super::weight_rows::{PITCH, SLICE, TWICE, WeightRows};
+use super::weight_rows::{SLICE, TWICE, WeightRows, pitch};
 use super::woven::{WOVEN_WORDS, Woven};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::pack::{ones, panel_vectors};
@@ -23,7 +23,7 @@ use crate::simd::Dot;
 use core::ops::Range;
 
 /// Vectors of a slice of the panels that are packed at once.
-const PACKED: usize = TWICE * PITCH;
+const PACKED: usize = TWICE * pitch(LONG_SLICE / 4);
 
 /// 64-bit words of workspace of a [`MatmulRows`].
 pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
@@ -93,8 +93,9 @@ impl MatmulRows<'_> {
         let (parked, rest) = words[..UNPACKED_WORDS].split_at_mut(WAITING * 8);
         let (packed, staged) = rest.split_at_mut(PACKED * 8);
         let (parked, packed) = (bytemuck::cast_slice_mut(parked), bytemuck::cast_slice_mut(packed));
-        let packer = Packer { weights, packed, sums: [[0; 16]; TWICE] };
-        let mut strip = Strip { cut, packer, panels: 0..0, parked, staged };
+        let slice = cut.slice();
+        let packer = Packer { weights, packed, pitch: pitch(slice / 4), sums: [[0; 16]; TWICE] };
+        let mut strip = Strip { cut, slice, packer, panels: 0..0, parked, staged };
         let count = cut.count();
         let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip());
         for first in panels.clone().step_by(width) {
@@ -117,6 +118,8 @@ impl MatmulRows<'_> {
 struct Packer<'a> {
     weights: WeightRows<'a>,
     packed: &'a mut [[i8; 64]],
+    /// Vectors from panel to panel.
+    pitch: usize,
     sums: [[i32; 16]; TWICE],
 }
 
@@ -128,7 +131,7 @@ impl Packer<'_> {
             #[inline(always)]
             move || {
                 let one = if S::OFFSET { Some(ones(s)) } else { None };
-                let (packed, sums) = self.weights.pack(s, one, &panels, quads, (self.packed, PITCH), self.weights.crowd());
+                let (packed, sums) = self.weights.pack(s, one, &panels, quads, (self.packed, self.pitch), self.weights.crowd());
                 for (sums, to) in sums.into_iter().zip(self.sums.as_chunks_mut::<4>().0) {
                     for v in 0..4 {
                         s.store_i32(sums[v], &mut to[v]);
@@ -143,6 +146,8 @@ impl Packer<'_> {
 /// All of K over some panels.
 struct Strip<'a, C> {
     cut: C,
+    /// Elements of K that are packed at once.
+    slice: usize,
     packer: Packer<'a>,
     panels: Range<usize>,
     parked: &'a mut [[i32; 16]],
@@ -156,10 +161,11 @@ impl<C: Cut> Strip<'_, C> {
         s.apart(
             #[inline(always)]
             move || {
-                let Strip { cut, packer, panels, parked, staged } = self;
+                let Strip { cut, slice, packer, panels, parked, staged } = self;
+                let slice = *slice;
                 let (k, quads) = (packer.weights.k, panel_vectors(packer.weights.k));
-                for from in (0..quads).step_by(SLICE / 4) {
-                    let (to, mut at) = (quads.min(from + SLICE / 4), 0);
+                for from in (0..quads).step_by(slice / 4) {
+                    let (to, mut at) = (quads.min(from + slice / 4), 0);
                     for start in panels.clone().step_by(RUN) {
                         let mut run = start..panels.end.min(start + RUN);
                         // The next run of this slice, the first of the next slice, or what lies behind these panels.
@@ -168,10 +174,10 @@ impl<C: Cut> Strip<'_, C> {
                             (_, true) => (panels.start, 4 * to),
                             _ => (panels.end, 0),
                         };
-                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + SLICE));
+                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + slice));
                         let moments = C::together(run.clone()).count() * parts.len() * C::REQUESTS * ((to - from) / 16);
                         let pace = Pace { rate: coming.left, moments, due: 0, coming };
-                        let mut slice = Slice { parts: parts.clone(), steps: from..to, pace };
+                        let mut part = Slice { parts: parts.clone(), steps: from..to, pace };
                         while !run.is_empty() {
                             let some = packer.pack(s, run.clone(), from..to);
                             run.start = some.end;
@@ -179,8 +185,9 @@ impl<C: Cut> Strip<'_, C> {
                                 let (v, width) = (panels.start - some.start, panels.len());
                                 let parked = &mut parked[at..][..cut.waiting(&parts) * width];
                                 at += parked.len();
-                                let (packed, sums) = (&packer.packed[v * PITCH..], &packer.sums[v..]);
-                                cut.pass(s, &mut slice, Together { width, packed, sums, staged, parked });
+                                let (packed, pitch) = (&packer.packed[v * packer.pitch..], packer.pitch);
+                                let sums = &packer.sums[v..];
+                                cut.pass(s, &mut part, Together { width, packed, pitch, sums, staged, parked });
                             }
                         }
                     }

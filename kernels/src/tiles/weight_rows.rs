@@ -29,8 +29,10 @@ pub(super) const TWICE: usize = 8;
 /// Elements of K that are packed at once. Rows of a power of two share few sets of the second cache: of 1 MiB as many as these.
 pub(super) const SLICE: usize = 256;
 
-/// Vectors from panel to panel: one more than a slice has, so that the panels do not share the sets of the first cache.
-pub(super) const PITCH: usize = SLICE / 4 + 1;
+/// Vectors from panel to panel where so many are packed of each: one more, so that the panels do not share the sets of the first cache.
+pub(super) const fn pitch(vectors: usize) -> usize {
+    vectors + 1
+}
 
 /// What will be read: runs of cells, each of which is some neighbouring lines. [`ABREAST`] cells are asked for side by side, line by
 /// line: behind the last of a run that may be a few more.
@@ -327,6 +329,7 @@ impl Kernel for PackStrip<'_> {
     fn run<S: Dot>(self, s: S) {
         let PackStrip { weights, first, panels, sums } = self;
         let (vectors, one, all) = (panel_vectors(weights.k), Some(ones(s)), first..first + sums.len());
+        const PITCH: usize = pitch(SLICE / 4);
         let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
         sums.fill([0; 64]);
         for from in (0..vectors).step_by(SLICE / 4) {
