@@ -15,7 +15,7 @@ use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference::{philox4x32, uniform};
 use tilekern_kernels::rows::{
-    BestKey, BlockMasses, KeysBelow, LEADERS, LeaderKeys, Racers, Reaches, Share, WeightSum, running_sum,
+    BestKey, BlockMasses, KeysBelow, LEADERS, LeaderKeys, Racers, Reaches, Share, WeightSum, Winner, running_sum,
 };
 
 /// Weights of a piece: a multiple of the blocks of a sum.
@@ -118,8 +118,8 @@ impl<'a, T: Weight> Drawn<'a, T> {
     ) {
         match (self.race, self.d.samples) {
             (true, 1) => {
-                let best = self.best(pool, row, stage, words);
-                out.row_mut(0).set(0, index(best));
+                let winner = self.winner(pool, row, words).map(|token| token as i64);
+                out.row_mut(0).set(0, winner.unwrap_or_else(|| index(self.best(pool, row, stage, words))));
             }
             (true, k) => {
                 self.best_k(pool, row, stage, words);
@@ -166,6 +166,15 @@ impl<'a, T: Weight> Drawn<'a, T> {
     {
         let (at, first) = (range.start, (row * self.d.categories + range.start) as u64);
         Racers { weights: self.weights(row, range, stage), at, numbers: self.numbers, first }
+    }
+
+    /// The winner, where one worker has the whole row as it lies, if it is certain.
+    fn winner<P: ParallelFor>(&self, pool: &P, row: usize, words: &mut [u64]) -> Option<usize> {
+        let weights: Row<'a, T> = self.probs.row(row);
+        let weights = weights.as_slice().and_then(T::as_f32)?;
+        let suits = pool.workers() == 1 && (Winner::FEWEST..=Winner::MOST).contains(&weights.len());
+        let (numbers, first) = (self.numbers, (row * self.d.categories) as u64);
+        suits.then(|| self.level.run(Winner { weights, numbers, first, words }))?
     }
 
     /// The key of the winner.

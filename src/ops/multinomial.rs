@@ -19,6 +19,10 @@ mod sealed {
         fn to_f32(self) -> f32;
         /// Some, as `f32`: where they lie, or widened into `to`, which is as long.
         fn widened<'b>(level: Level, from: &'b [Self], to: &'b mut [f32]) -> &'b [f32];
+        /// Some that are `f32`.
+        fn as_f32(_: &[Self]) -> Option<&[f32]> {
+            None
+        }
     }
 
     impl Widened for f32 {
@@ -27,6 +31,9 @@ mod sealed {
         }
         fn widened<'b>(_: Level, from: &'b [f32], _: &'b mut [f32]) -> &'b [f32] {
             from
+        }
+        fn as_f32(weights: &[f32]) -> Option<&[f32]> {
+            Some(weights)
         }
     }
 

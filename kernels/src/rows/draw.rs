@@ -1,35 +1,49 @@
 //! The race of a row that no stage touched with drawn noise. A number takes far longer to draw than an element to read, and most
 //! elements need none: they would lose with the smallest number there is.
 
+use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, maxima_len};
+use super::find::find;
 use super::lead::{Lead, NEAR};
-use super::select::look_up;
+use super::select::{List, look_up, top_k_bound};
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
+use crate::dispatch::{Isa, Kernel, compiled_here};
 use crate::element::Element;
 use crate::philox::{Exponential, SMALLEST};
-use crate::simd::Simd;
+use crate::simd::{Dot, Simd};
 
 /// Elements that are looked at before some of them race, at most.
 const PIECE: usize = 4096;
 
-/// The winner of a row whose largest logit is `max`, if the sum of the weights cannot change it. The first `n` of `indices` are
-/// those of all elements from the value `listed.0` on that stand before the index `listed.1`; they race first, and tell who of the
-/// others can win.
+/// The winner of a row of logits whose largest is `max`, if the sum of their weights cannot change it, or of a row of weights that are
+/// [given](Weights::Given), the largest of them above 0, if no other score comes near. The maxima are those of its blocks. Its largest
+/// elements race first, and tell who of the others can win.
 #[inline(always)]
-pub fn certain_draw<S: Simd, T: Element>(
+pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
-    max: f32,
+    (weights, max): (Weights, f32),
     (numbers, first): (Exponential, u64),
-    indices: &mut [i32],
-    n: usize,
-    listed: (f32, usize),
+    maxima: &[f32],
+    list: &mut List<'_>,
 ) -> Option<usize> {
-    let weights = Weights::Shifted { max };
-    let mut draw = Draw { row, weights, numbers, first, lead: Lead::NOBODY, most: 1.0, raced: (f32::INFINITY, 0) };
+    // As many as blocks can tell of.
+    let k = (row.len() / (4 * BLOCK)).clamp(1, 128);
+    let bound = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
+    let (least, most) = match weights {
+        // What weighs nothing wins nothing.
+        Weights::Given => (bound.max(f32::MIN_POSITIVE), max),
+        _ => (bound, 1.0),
+    };
+    // All from that value on, or as many as the list has room for.
+    let (n, at) = find::<S, T, BLOCK>(s, row, maxima, least, 0, list, 0);
+    let indices = &mut *list.indices;
+    let mut draw = Draw { row, weights, numbers, first, lead: Lead::NOBODY, most, raced: (f32::INFINITY, 0) };
     draw.race(s, &indices[..n]);
-    draw.raced = listed;
-    draw.most = if listed.1 < row.len() { 1.0 } else { weights.of_one(s, listed.0) };
+    draw.raced = (least, at * BLOCK);
+    if draw.raced.1 >= row.len() {
+        draw.most = weights.of_one(s, least);
+    }
     let piece = PIECE.min(indices.len() - 16);
     let bound = draw.bound(max);
     for (i, part) in row.chunks(piece).enumerate() {
@@ -37,6 +51,54 @@ pub fn certain_draw<S: Simd, T: Element>(
         draw.race(s, &indices[..n]);
     }
     draw.lead.certain()
+}
+
+/// The winner of an exponential race of a whole row of weights: their largest `weight / e`. `None` where another one comes near, or where
+/// no weight or no quotient is large enough to tell.
+pub struct Winner<'a> {
+    /// The weights: [`Winner::FEWEST`] to [`Winner::MOST`].
+    pub weights: &'a [f32],
+    /// The numbers of the tensor.
+    pub numbers: Exponential,
+    /// The number that belongs to the first.
+    pub first: u64,
+    /// To work in: as many as there are weights, or 16 384.
+    pub words: &'a mut [u64],
+}
+
+impl Winner<'_> {
+    /// The fewest weights whose blocks are worth it.
+    pub const FEWEST: usize = 2048;
+    /// The most weights whose block maxima leave room for a list.
+    pub const MOST: usize = 1 << 20;
+
+    #[inline(always)]
+    fn find<S: Simd, const BLOCK: usize>(self, s: S) -> Option<usize> {
+        let Winner { weights, numbers, first, words } = self;
+        let (maxima, list) = words.split_at_mut(maxima_len(weights.len(), BLOCK) / 2);
+        let (values, indices) = list.split_at_mut(list.len() / 2);
+        let length = 1 << (2 * values.len()).ilog2();
+        let (values, indices) = (bytemuck::cast_slice_mut(values), bytemuck::cast_slice_mut(indices));
+        let mut list = List { values: &mut values[..length], indices: &mut indices[..length] };
+        let maxima = bytemuck::cast_slice_mut(maxima);
+        let max = block_maxima::<S, f32, BLOCK>(s, weights, maxima, false).max;
+        if max < f32::MIN_POSITIVE {
+            return None;
+        }
+        certain_draw::<S, f32, BLOCK>(s, weights, (Weights::Given, max), (numbers, first), maxima, &mut list)
+    }
+}
+
+impl Kernel for Winner<'_> {
+    type Output = Option<usize>;
+    const DOT: bool = false;
+    compiled_here!();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) -> Option<usize> {
+        debug_assert!((Winner::FEWEST..=Winner::MOST).contains(&self.weights.len()));
+        if const { matches!(S::ISA, Isa::Avx2) } { self.find::<S, WIDER_BLOCK>(s) } else { self.find::<S, BLOCK>(s) }
+    }
 }
 
 /// Writes the indices of the elements of a part of the row, which begins at `start`, that reach `bound`; returns how many they are.
@@ -77,10 +139,13 @@ struct Draw<'a, T> {
 impl<T: Element> Draw<'_, T> {
     /// What an element has to reach if it is to come near the lead with the smallest number; `max` is the largest.
     fn bound(&self, max: f32) -> f32 {
+        let least = f64::from(self.lead.best * NEAR * NEAR) * f64::from(SMALLEST);
         // Slack for the roundings of the bound, of exp and of its argument.
-        let least = libm::log(f64::from(self.lead.best * NEAR * NEAR) * f64::from(SMALLEST)) - 1e-3;
-        let bound = (f64::from(max) + least - 1e-6 * libm::fabs(f64::from(max))) as f32;
-        bound.max(f32::MIN)
+        let bound = match self.weights {
+            Weights::Given => least * (1.0 - 1e-6),
+            _ => f64::from(max) + (libm::log(least) - 1e-3) - 1e-6 * libm::fabs(f64::from(max)),
+        };
+        (bound as f32).max(f32::MIN)
     }
 
     /// Lets the elements of these indices, which ascend, race.

@@ -74,6 +74,7 @@ mod ranks;
 mod shortlist;
 
 mod draw;
+pub use draw::Winner;
 mod lead;
 mod race;
 pub use race::Noise;

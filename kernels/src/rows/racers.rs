@@ -9,7 +9,7 @@ use super::key::{key, value_of};
 use super::select::look_up;
 use super::sort::sort_all;
 use super::weights::counted;
-use super::{Span, hits, lanes, vectors};
+use super::{Span, first_lanes, hits, lanes, vectors};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::philox::{Exponential, SMALLEST};
 use crate::simd::{Dot, Simd};
@@ -97,6 +97,35 @@ impl<F: FnMut(u64) -> u64, const ONE: bool> Race<F, ONE> {
     }
 }
 
+/// Racers whose words could beat a bound, until there are enough for a vector.
+struct Near {
+    indices: [i32; 32],
+    words: [i32; 32],
+    n: usize,
+}
+
+impl Near {
+    /// Adds those of the first `len` lanes whose words are at least `least`; whether a vector is full.
+    #[inline(always)]
+    fn push<S: Simd>(&mut self, s: S, indices: S::I32, words: S::I32, least: i32, len: usize) -> bool {
+        let near = s.both(s.gt_i32(words, s.splat_i32(least.saturating_sub(1))), first_lanes(s, len));
+        s.compress(near, words, self.words[self.n..].first_chunk_mut().expect("room"));
+        self.n += s.compress(near, indices, self.indices[self.n..].first_chunk_mut().expect("room"));
+        self.n >= 16
+    }
+
+    /// Up to 16 of them, the first.
+    #[inline(always)]
+    fn take(&mut self) -> ([i32; 16], [i32; 16], usize) {
+        let ([indices, more], [words, more_words]) = [self.indices, self.words].map(bytemuck::cast::<_, [[i32; 16]; 2]>).into();
+        let n = self.n.min(16);
+        self.indices[..16].copy_from_slice(&more);
+        self.words[..16].copy_from_slice(&more_words);
+        self.n -= n;
+        (indices, words, n)
+    }
+}
+
 impl Racers<'_> {
     /// Calls `body` with the keys that are below a bound; it returns the next bound, which is no higher. Where ONE, the best of them is
     /// enough.
@@ -129,23 +158,38 @@ impl Racers<'_> {
     /// Lets those from `start` on race who could beat the bound, which tells it, with the smallest number.
     #[inline(always)]
     fn some<S: Simd, const ONE: bool>(&self, s: S, start: usize, race: &mut Race<impl FnMut(u64) -> u64, ONE>) {
-        let mut list = [0; AT_ONCE];
+        let (mut list, mut near) = ([0; AT_ONCE], Near { indices: [0; 32], words: [0; 32], n: 0 });
         for (weights, start) in self.weights[start..].chunks(AT_ONCE).zip((start..).step_by(AT_ONCE)) {
             let n = collect(s, weights, start, race.bound.score * SMALLEST, &mut list);
             let (indices, most) = (&list[..n], largest(s, weights));
+            let mut least = race.bound.least_word(most);
             self.numbers.reaching_listed(
                 s,
                 self.first,
                 indices,
-                race.bound.least_word(most),
+                least,
                 #[inline(always)]
                 |span, words| {
-                    let indices = &indices[span.at..][..span.len];
-                    race.meets(s, self.look_up(s, indices), words, span.len, |lane| self.at + indices[lane] as usize);
-                    race.bound.least_word(most)
+                    if near.push(s, span.load_i32(s, indices), words, least, span.len) {
+                        self.meet(s, &mut near, race);
+                        least = race.bound.least_word(most);
+                    }
+                    least
                 },
             );
         }
+        self.meet(s, &mut near, race);
+    }
+
+    /// Lets the first of those that are near meet the bound.
+    #[inline(always)]
+    fn meet<S: Simd, const ONE: bool>(&self, s: S, near: &mut Near, race: &mut Race<impl FnMut(u64) -> u64, ONE>) {
+        let (indices, words, n) = near.take();
+        if n == 0 {
+            return;
+        }
+        let indices = &indices[..n];
+        race.meets(s, self.look_up(s, indices), s.load_i32(&words), n, |lane| self.at + indices[lane] as usize);
     }
 
     /// Up to 16 weights, 0 in the lanes behind them.

@@ -6,7 +6,6 @@
 
 use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole};
 use super::draw::certain_draw;
-use super::find::find;
 use super::first_max::{Summary, first_max, position};
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
@@ -16,7 +15,7 @@ use super::leaders::{FEWEST, guessed, leaders};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Front, Row};
 use super::race::Noise;
-use super::select::{List, gather, top_k_bound};
+use super::select::{List, gather};
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::threshold::{count, range};
@@ -331,11 +330,8 @@ impl<'a, T: Element> Sample<'a, T> {
             return None;
         }
         if let Noise::Drawn { numbers, first } = self.noise {
-            // As many as blocks can tell of.
-            let (k, Workspace { list, maxima }) = ((self.row.len() / (4 * BLOCK)).clamp(1, 128), &mut self.work);
-            let least = top_k_bound::<S, BLOCK>(s, self.row.len(), k, maxima, list);
-            let (n, at) = find::<S, T, BLOCK>(s, self.row, maxima, least, 0, list, 0);
-            return certain_draw(s, self.row, max, (numbers, first), list.indices, n, (least, at * BLOCK));
+            let (weights, Workspace { list, maxima }) = (Weights::Shifted { max }, &mut self.work);
+            return certain_draw::<S, T, BLOCK>(s, self.row, (weights, max), (numbers, first), maxima, list);
         }
         certain_race_row(s, self.row, max, &self.noise)
     }
