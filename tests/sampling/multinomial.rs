@@ -71,12 +71,16 @@ impl<T: Weight + PartialEq + std::fmt::Debug + Into<f64>> Case<T> {
 fn weights(random: &mut Random, c: usize, kind: usize) -> Vec<f32> {
     let mut w: Vec<f32> = match kind {
         0 => (0..c).map(|_| random.unit().abs()).collect(),
-        1 => vec![0.25; c],
+        1 => vec![3.0; c],
         2 => (0..c).map(|_| if random.below(3) == 0 { random.unit().abs() } else { 0.0 }).collect(),
         3 => vec![0.0; c],
         4 => (0..c).map(|_| random.number()).collect(),
         5 => (0..c).map(|_| f32::from_bits(random.bits() as u32)).collect(),
         6 => (0..c).map(|_| (12.0 * random.unit()).exp()).collect(),
+        // What top-k leaves, and weights far from a sum of 1.
+        8 => (0..c).map(|_| if random.below(200) == 0 { (6.0 * random.unit()).exp() } else { 0.0 }).collect(),
+        9 => (0..c).map(|_| 1e30 * (12.0 * random.unit()).exp()).collect(),
+        10 => (0..c).map(|_| 1e-20 * (12.0 * random.unit()).exp()).collect(),
         _ => (0..c).map(|i| 1e-3f32.powi((i % 13) as i32)).collect(),
     };
     if kind == 3 && random.below(2) == 0 {
@@ -125,6 +129,16 @@ fn every_kind() {
                 Case { shape: vec![c], probs, num_samples: samples, replacement: false, seed: random.bits() as i64, offset: 0 };
             case.compare(9.0);
         }
+    }
+}
+
+/// One sample of rows whose largest weights race first: of the shortest of these, of longer ones, and of one that is too short.
+#[test]
+fn whole_rows() {
+    let mut random = Random(9);
+    for (c, kind) in [2048, 20_000, 2047, 40_001].into_iter().flat_map(|c| (0..11).map(move |kind| (c, kind))).take(rounds(240)) {
+        let (probs, seed) = (weights(&mut random, c, kind), random.bits() as i64);
+        Case { shape: vec![c], probs, num_samples: 1, replacement: true, seed, offset: 4 }.compare(9.0);
     }
 }
 
