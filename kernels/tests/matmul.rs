@@ -305,9 +305,10 @@ fn weights_that_are_packed_on_the_way_give_the_exact_sums() {
         (18, 50, 20, 32, 0, 2),
         (260, 36, 70, 70, 0, 5),
         (17, 16_500, 3, 3, 0, 1),
-        // As many rows as have long slices, and blocks of rows that pass back and forth.
-        (197, 1_090, 150, 150, 0, 10),
         (18, 4_200, 100, 100, 0, 7),
+        // As many rows as have long slices, apart and near a page from row to row; blocks of rows that pass back and forth.
+        (197, 1_090, 150, 150, 0, 10),
+        (193, 520, 260, 4_096, 0, 17),
         // Few rows: one group of columns, rows of weights that overlap, panels in the middle, more columns than sums wait for.
         (1, 37, 64, 64, 0, 4),
         (3, 18, 100, 32, 0, 7),

@@ -1,6 +1,7 @@
 //! Multinomial draws on the host. Many short rows are spread over the pool; a long row, or one with many samples, is cut into pieces.
 //!
-//! Neither way changes a draw: the best keys of a race and sums of masses are the same however a row is cut.
+//! Neither way changes a draw: the best keys of a race and sums of masses are the same however a row is cut, and a whole row is asked for
+//! its winner only where no rounding could make it another.
 
 use super::Host;
 use crate::backend::Run;

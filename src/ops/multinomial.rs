@@ -19,7 +19,7 @@ mod sealed {
         fn to_f32(self) -> f32;
         /// Some, as `f32`: where they lie, or widened into `to`, which is as long.
         fn widened<'b>(level: Level, from: &'b [Self], to: &'b mut [f32]) -> &'b [f32];
-        /// Some that are `f32`.
+        /// The same, if they are `f32`.
         fn as_f32(_: &[Self]) -> Option<&[f32]> {
             None
         }

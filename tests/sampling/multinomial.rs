@@ -67,7 +67,8 @@ impl<T: Weight + PartialEq + std::fmt::Debug + Into<f64>> Case<T> {
     }
 }
 
-/// Rows of ordinary weights, of ties, with holes, of one weight alone, of none, hostile ones, and such as a softmax gives.
+/// Rows of ordinary weights, of ties above 1, with holes, of one weight alone, of none, hostile ones, such as a softmax gives, steps, what
+/// top-k leaves, and weights far from a sum of 1.
 fn weights(random: &mut Random, c: usize, kind: usize) -> Vec<f32> {
     let mut w: Vec<f32> = match kind {
         0 => (0..c).map(|_| random.unit().abs()).collect(),
@@ -77,11 +78,10 @@ fn weights(random: &mut Random, c: usize, kind: usize) -> Vec<f32> {
         4 => (0..c).map(|_| random.number()).collect(),
         5 => (0..c).map(|_| f32::from_bits(random.bits() as u32)).collect(),
         6 => (0..c).map(|_| (12.0 * random.unit()).exp()).collect(),
-        // What top-k leaves, and weights far from a sum of 1.
+        7 => (0..c).map(|i| 1e-3f32.powi((i % 13) as i32)).collect(),
         8 => (0..c).map(|_| if random.below(200) == 0 { (6.0 * random.unit()).exp() } else { 0.0 }).collect(),
         9 => (0..c).map(|_| 1e30 * (12.0 * random.unit()).exp()).collect(),
-        10 => (0..c).map(|_| 1e-20 * (12.0 * random.unit()).exp()).collect(),
-        _ => (0..c).map(|i| 1e-3f32.powi((i % 13) as i32)).collect(),
+        _ => (0..c).map(|_| 1e-20 * (12.0 * random.unit()).exp()).collect(),
     };
     if kind == 3 && random.below(2) == 0 {
         w[random.below(c)] = 1e-40;
@@ -166,6 +166,8 @@ fn long_rows() {
         (1, 40_000, 30_000, false),
         (2, 300_000, 40, true),
         (3, 100_000, 1, true),
+        (1, 1 << 20, 1, true),
+        (1, (1 << 20) + 1, 1, true),
         (1, 200_001, 20, false),
     ]
     .into_iter()

@@ -1,9 +1,9 @@
-//! The race of a row that no stage touched with drawn noise. A number takes far longer to draw than an element to read, and most
-//! elements need none: they would lose with the smallest number there is.
+//! The race of a whole row with drawn noise: of logits that no stage touched, or of weights as they are. A number takes far longer to
+//! draw than an element to read, and most elements need none: they would lose with the smallest number there is.
 
 use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, maxima_len};
 use super::find::find;
-use super::lead::{Lead, NEAR};
+use super::lead::{LEAST, Lead, NEAR};
 use super::select::{List, look_up, top_k_bound};
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
@@ -16,7 +16,7 @@ use crate::simd::{Dot, Simd};
 const PIECE: usize = 4096;
 
 /// The winner of a row of logits whose largest is `max`, if the sum of their weights cannot change it, or of a row of weights that are
-/// [given](Weights::Given), the largest of them above 0, if no other score comes near. The maxima are those of its blocks. Its largest
+/// [given](Weights::Given), if no other score comes near. The maxima are those of its blocks. Its largest
 /// elements race first, and tell who of the others can win.
 #[inline(always)]
 pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
@@ -29,11 +29,11 @@ pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
 ) -> Option<usize> {
     // As many as blocks can tell of.
     let k = (row.len() / (4 * BLOCK)).clamp(1, 128);
-    let bound = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
+    let least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
     let (least, most) = match weights {
         // What weighs nothing wins nothing.
-        Weights::Given => (bound.max(f32::MIN_POSITIVE), max),
-        _ => (bound, 1.0),
+        Weights::Given => (least.max(f32::MIN_POSITIVE), max),
+        _ => (least, 1.0),
     };
     // All from that value on, or as many as the list has room for.
     let (n, at) = find::<S, T, BLOCK>(s, row, maxima, least, 0, list, 0);
@@ -67,7 +67,7 @@ pub struct Winner<'a> {
 }
 
 impl Winner<'_> {
-    /// The fewest weights whose blocks are worth it.
+    /// The fewest weights; of fewer blocks tell too little.
     pub const FEWEST: usize = 2048;
     /// The most weights whose block maxima leave room for a list.
     pub const MOST: usize = 1 << 20;
@@ -82,7 +82,8 @@ impl Winner<'_> {
         let mut list = List { values: &mut values[..length], indices: &mut indices[..length] };
         let maxima = bytemuck::cast_slice_mut(maxima);
         let max = block_maxima::<S, f32, BLOCK>(s, weights, maxima, false).max;
-        if max < f32::MIN_POSITIVE {
+        // Whatever is drawn, no score is certain.
+        if max <= LEAST * SMALLEST {
             return None;
         }
         certain_draw::<S, f32, BLOCK>(s, weights, (Weights::Given, max), (numbers, first), maxima, &mut list)
@@ -140,7 +141,7 @@ impl<T: Element> Draw<'_, T> {
     /// What an element has to reach if it is to come near the lead with the smallest number; `max` is the largest.
     fn bound(&self, max: f32) -> f32 {
         let least = f64::from(self.lead.best * NEAR * NEAR) * f64::from(SMALLEST);
-        // Slack for the roundings of the bound, of exp and of its argument.
+        // Slack for the roundings of the bound, and of logits for those of exp and of its argument.
         let bound = match self.weights {
             Weights::Given => least * (1.0 - 1e-6),
             _ => f64::from(max) + (libm::log(least) - 1e-3) - 1e-6 * libm::fabs(f64::from(max)),
@@ -196,3 +197,6 @@ impl<T: Element> Draw<'_, T> {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,9 @@ use super::{Span, first_lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
+/// Scores have to be larger to be certain: smaller ones may have lost bits.
+pub(super) const LEAST: f32 = 1e-9;
+
 /// More than all roundings of a score.
 pub(super) const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
 
@@ -149,7 +152,7 @@ impl Lead {
 
     #[inline(always)]
     pub(super) fn certain(self) -> Option<usize> {
-        (self.best > 1e-9 && self.best < f32::INFINITY && self.second < self.best * NEAR).then_some(self.place)
+        (self.best > LEAST && self.best < f32::INFINITY && self.second < self.best * NEAR).then_some(self.place)
     }
 
     #[inline(always)]

@@ -108,7 +108,8 @@ impl Near {
     /// Adds those of the first `len` lanes whose words are at least `least`; whether a vector is full.
     #[inline(always)]
     fn push<S: Simd>(&mut self, s: S, indices: S::I32, words: S::I32, least: i32, len: usize) -> bool {
-        let near = s.both(s.gt_i32(words, s.splat_i32(least.saturating_sub(1))), first_lanes(s, len));
+        let first = first_lanes(s, len);
+        let near = s.differ(first, s.both(first, s.gt_i32(s.splat_i32(least), words)));
         s.compress(near, words, self.words[self.n..].first_chunk_mut().expect("room"));
         self.n += s.compress(near, indices, self.indices[self.n..].first_chunk_mut().expect("room"));
         self.n >= 16
@@ -117,10 +118,11 @@ impl Near {
     /// Up to 16 of them, the first.
     #[inline(always)]
     fn take(&mut self) -> ([i32; 16], [i32; 16], usize) {
-        let ([indices, more], [words, more_words]) = [self.indices, self.words].map(bytemuck::cast::<_, [[i32; 16]; 2]>).into();
-        let n = self.n.min(16);
-        self.indices[..16].copy_from_slice(&more);
-        self.words[..16].copy_from_slice(&more_words);
+        let (mut indices, mut words, n) = ([0; 16], [0; 16], self.n.min(16));
+        for (to, all) in [(&mut indices, &mut self.indices), (&mut words, &mut self.words)] {
+            to.copy_from_slice(&all[..16]);
+            all.copy_within(16.., 0);
+        }
         self.n -= n;
         (indices, words, n)
     }
@@ -347,3 +349,6 @@ impl Kernel for KeysBelow<'_> {
         n
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,8 +23,11 @@ pub(super) const STRIP: usize = 32;
 const BANDED_ROWS: usize = 256;
 const BANDED_STRIP: usize = 256;
 
-/// From so many rows in bands on so much of K is packed at once, since their sums are then moved half as often; fewer gain nothing.
+/// Rows in bands for which twice as much of K is packed at once: their sums are moved half as often, and fewer rows gain nothing.
 const LONG_FROM: usize = 192;
+
+/// Elements of K that are packed at once for them. As many rows of weights crowd a second cache of 1 MiB; rows in bands meet weights
+/// that lie row by row only on processors with AMX, which have 2.
 pub(super) const LONG_SLICE: usize = 512;
 
 const _: () = assert!(ROWS * STRIP <= WAITING && BANDED_ROWS * 2 * RUN <= WAITING && BANDED_ROWS % Bands::MOST == 0);

@@ -5,7 +5,7 @@ use super::columns::QUADS;
 use super::cut::WAITING;
 use super::matmul::{Finished, GROUP, Sink};
 use super::rows::PackedRows;
-use super::unit::each_block;
+use super::unit::{UNIT_ROWS, each_block};
 use super::waiting::widths;
 use super::weight_rows::WeightRows;
 use crate::pack::panel_vectors;
@@ -54,12 +54,17 @@ impl Slabs<'_> {
                 self.pack(s, &panels, slab.clone());
                 // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
                 let mut tiles = unsafe { unit.tiles() };
-                for (turn, group) in groups(&panels).enumerate() {
-                    for some in each_block(0..rows, turn) {
-                        for pair in widths::<2>(group.clone()) {
-                            match pair.len() {
-                                1 => self.multiply::<_, 1>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
-                                _ => self.multiply::<_, 2>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
+                // Blocks that are not whole meet two pairs in a turn.
+                let width = if rows.is_multiple_of(UNIT_ROWS) { 2 } else { GROUP };
+                for group in groups(&panels) {
+                    for start in group.clone().step_by(width) {
+                        let part = start..group.end.min(start + width);
+                        for some in each_block(0..rows, start / width) {
+                            for pair in widths::<2>(part.clone()) {
+                                match pair.len() {
+                                    1 => self.multiply::<_, 1>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
+                                    _ => self.multiply::<_, 2>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
+                                }
                             }
                         }
                     }

@@ -40,8 +40,8 @@ pub(super) fn each_group(panels: Range<usize>, blocks: usize, rows: usize) -> im
     })
 }
 
-/// Blocks of some rows that meet panels, `turn` after turn: of rows that are no whole blocks back and forth, since tiles are set up anew,
-/// which takes as long as three steps, wherever a block has other rows than the one before.
+/// Blocks of some rows that meet panels, `turn` after turn: of rows that are no whole blocks back and forth. Where a block has not as many
+/// rows as the one before, tiles are set up anew, which takes as long as three steps of a product.
 pub(super) fn each_block(rows: Range<usize>, turn: usize) -> impl Iterator<Item = Range<usize>> {
     let (count, back) = (rows.len().div_ceil(UNIT_ROWS), turn % 2 == 1 && rows.len() % UNIT_ROWS > 0);
     (0..count).map(move |i| {

@@ -25,8 +25,12 @@ use core::ops::Range;
 /// Vectors of a slice of the panels that are packed at once.
 const PACKED: usize = TWICE * pitch(LONG_SLICE / 4);
 
+/// 64-bit words of a slice of four panels that is widened, for rows in groups, which pack no long slices: there is room behind theirs.
+const STAGED: usize = 4 * SLICE / 4 * 16;
+const _: () = assert!(TWICE * pitch(SLICE / 4) * 8 + STAGED <= PACKED * 8);
+
 /// 64-bit words of workspace of a [`MatmulRows`].
-pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8 + 4 * SLICE / 4 * 16;
+pub const UNPACKED_WORDS: usize = WAITING * 8 + PACKED * 8;
 const _: () = assert!(STRIPES_WORDS <= UNPACKED_WORDS && STRAIGHT_WORDS <= UNPACKED_WORDS && WOVEN_WORDS <= UNPACKED_WORDS);
 
 /// [`Matmul`](super::Matmul) of weights that are packed on the way.
@@ -91,11 +95,11 @@ impl MatmulRows<'_> {
     fn strips<S: Dot, C: Cut>(self, s: S, cut: C) {
         let MatmulRows { weights, panels, words, sink, .. } = self;
         let (parked, rest) = words[..UNPACKED_WORDS].split_at_mut(WAITING * 8);
-        let (packed, staged) = rest.split_at_mut(PACKED * 8);
+        let pitch = pitch(cut.slice() / 4);
+        let (packed, staged) = rest.split_at_mut(TWICE * pitch * 8);
         let (parked, packed) = (bytemuck::cast_slice_mut(parked), bytemuck::cast_slice_mut(packed));
-        let slice = cut.slice();
-        let packer = Packer { weights, packed, pitch: pitch(slice / 4), sums: [[0; 16]; TWICE] };
-        let mut strip = Strip { cut, slice, packer, panels: 0..0, parked, staged };
+        let packer = Packer { weights, packed, pitch, sums: [[0; 16]; TWICE] };
+        let mut strip = Strip { cut, packer, panels: 0..0, parked, staged };
         let count = cut.count();
         let (blocks, width) = (count.div_ceil(C::PARTS), cut.strip());
         for first in panels.clone().step_by(width) {
@@ -146,8 +150,6 @@ impl Packer<'_> {
 /// All of K over some panels.
 struct Strip<'a, C> {
     cut: C,
-    /// Elements of K that are packed at once.
-    slice: usize,
     packer: Packer<'a>,
     panels: Range<usize>,
     parked: &'a mut [[i32; 16]],
@@ -161,11 +163,10 @@ impl<C: Cut> Strip<'_, C> {
         s.apart(
             #[inline(always)]
             move || {
-                let Strip { cut, slice, packer, panels, parked, staged } = self;
-                let slice = *slice;
-                let (k, quads) = (packer.weights.k, panel_vectors(packer.weights.k));
-                for from in (0..quads).step_by(slice / 4) {
-                    let (to, mut at) = (quads.min(from + slice / 4), 0);
+                let Strip { cut, packer, panels, parked, staged } = self;
+                let (k, quads, length) = (packer.weights.k, panel_vectors(packer.weights.k), cut.slice());
+                for from in (0..quads).step_by(length / 4) {
+                    let (to, mut at) = (quads.min(from + length / 4), 0);
                     for start in panels.clone().step_by(RUN) {
                         let mut run = start..panels.end.min(start + RUN);
                         // The next run of this slice, the first of the next slice, or what lies behind these panels.
@@ -174,10 +175,10 @@ impl<C: Cut> Strip<'_, C> {
                             (_, true) => (panels.start, 4 * to),
                             _ => (panels.end, 0),
                         };
-                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + slice));
+                        let coming = packer.weights.coming(next..next + RUN, row..k.min(row + length));
                         let moments = C::together(run.clone()).count() * parts.len() * C::REQUESTS * ((to - from) / 16);
                         let pace = Pace { rate: coming.left, moments, due: 0, coming };
-                        let mut part = Slice { parts: parts.clone(), steps: from..to, pace };
+                        let mut slice = Slice { parts: parts.clone(), steps: from..to, pace };
                         while !run.is_empty() {
                             let some = packer.pack(s, run.clone(), from..to);
                             run.start = some.end;
@@ -187,7 +188,7 @@ impl<C: Cut> Strip<'_, C> {
                                 at += parked.len();
                                 let (packed, pitch) = (&packer.packed[v * packer.pitch..], packer.pitch);
                                 let sums = &packer.sums[v..];
-                                cut.pass(s, &mut part, Together { width, packed, pitch, sums, staged, parked });
+                                cut.pass(s, &mut slice, Together { width, packed, pitch, sums, staged, parked });
                             }
                         }
                     }
