@@ -16,8 +16,8 @@ use crate::simd::{Dot, Simd};
 const PIECE: usize = 4096;
 
 /// The winner of a row of logits whose largest is `max`, if the sum of their weights cannot change it, or of a row of weights that are
-/// [given](Weights::Given), if no other score comes near. The maxima are those of its blocks. Its largest
-/// elements race first, and tell who of the others can win.
+/// [given](Weights::Given), if no other score comes near. The maxima are those of its blocks. Its largest elements race first, and tell
+/// who of the others can win.
 #[inline(always)]
 pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
