@@ -15,26 +15,25 @@ use crate::simd::{Dot, Simd};
 /// Elements that are looked at before some of them race, at most.
 const PIECE: usize = 4096;
 
-/// The winner of a row of logits whose largest is `max`, if the sum of their weights cannot change it, or of a row of weights that are
-/// [given](Weights::Given), if no other score comes near. The maxima are those of its blocks. Its largest elements race first, and tell
-/// who of the others can win.
+/// The winner of a row of logits, if the sum of their [shifted](Weights::Shifted) weights cannot change it, or of a row of weights that are
+/// [given](Weights::Given), if no other score comes near. `most` is the largest weight, and the maxima are those of the row's blocks. Its
+/// largest elements race first, and tell who of the others can win.
 #[inline(always)]
 pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
-    (weights, max): (Weights, f32),
+    (weights, most): (Weights, f32),
     (numbers, first): (Exponential, u64),
     maxima: &[f32],
     list: &mut List<'_>,
 ) -> Option<usize> {
     // As many as blocks can tell of.
     let k = (row.len() / (4 * BLOCK)).clamp(1, 128);
-    let least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
-    let (least, most) = match weights {
+    let mut least = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
+    if matches!(weights, Weights::Given) {
         // What weighs nothing wins nothing.
-        Weights::Given => (least.max(f32::MIN_POSITIVE), max),
-        _ => (least, 1.0),
-    };
+        least = least.max(f32::MIN_POSITIVE);
+    }
     // All from that value on, or as many as the list has room for.
     let (n, at) = find::<S, T, BLOCK>(s, row, maxima, least, 0, list, 0);
     let indices = &mut *list.indices;
@@ -45,7 +44,7 @@ pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
         draw.most = weights.of_one(s, least);
     }
     let piece = PIECE.min(indices.len() - 16);
-    let bound = draw.bound(max);
+    let bound = draw.bound();
     for (i, part) in row.chunks(piece).enumerate() {
         let n = collect(s, part, i * piece, bound, indices);
         draw.race(s, &indices[..n]);
@@ -81,12 +80,12 @@ impl Winner<'_> {
         let (values, indices) = (bytemuck::cast_slice_mut(values), bytemuck::cast_slice_mut(indices));
         let mut list = List { values: &mut values[..length], indices: &mut indices[..length] };
         let maxima = bytemuck::cast_slice_mut(maxima);
-        let max = block_maxima::<S, f32, BLOCK>(s, weights, maxima, false).max;
+        let most = block_maxima::<S, f32, BLOCK>(s, weights, maxima, false).max;
         // Whatever is drawn, no score is certain.
-        if max <= LEAST * SMALLEST {
+        if most <= LEAST * SMALLEST {
             return None;
         }
-        certain_draw::<S, f32, BLOCK>(s, weights, (Weights::Given, max), (numbers, first), maxima, &mut list)
+        certain_draw::<S, f32, BLOCK>(s, weights, (Weights::Given, most), (numbers, first), maxima, &mut list)
     }
 }
 
@@ -138,13 +137,13 @@ struct Draw<'a, T> {
 }
 
 impl<T: Element> Draw<'_, T> {
-    /// What an element has to reach if it is to come near the lead with the smallest number; `max` is the largest.
-    fn bound(&self, max: f32) -> f32 {
+    /// What an element has to reach if it is to come near the lead with the smallest number.
+    fn bound(&self) -> f32 {
         let least = f64::from(self.lead.best * NEAR * NEAR) * f64::from(SMALLEST);
         // Slack for the roundings of the bound, and of logits for those of exp and of its argument.
         let bound = match self.weights {
-            Weights::Given => least * (1.0 - 1e-6),
-            _ => f64::from(max) + (libm::log(least) - 1e-3) - 1e-6 * libm::fabs(f64::from(max)),
+            Weights::Shifted { max } => f64::from(max) + (libm::log(least) - 1e-3) - 1e-6 * libm::fabs(f64::from(max)),
+            _ => least * (1.0 - 1e-6),
         };
         (bound as f32).max(f32::MIN)
     }

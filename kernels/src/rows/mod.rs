@@ -124,6 +124,9 @@ pub use racers::{BestKey, KeysBelow, LEADERS, LeaderKeys, Racers};
 mod weights;
 pub use weights::{BlockMasses, Reaches, Share, WeightSum};
 
+#[cfg(test)]
+mod random;
+
 use crate::element::Element;
 use crate::simd::Simd;
 

@@ -331,7 +331,7 @@ impl<'a, T: Element> Sample<'a, T> {
         }
         if let Noise::Drawn { numbers, first } = self.noise {
             let (weights, Workspace { list, maxima }) = (Weights::Shifted { max }, &mut self.work);
-            return certain_draw::<S, T, BLOCK>(s, self.row, (weights, max), (numbers, first), maxima, list);
+            return certain_draw::<S, T, BLOCK>(s, self.row, (weights, 1.0), (numbers, first), maxima, list);
         }
         certain_race_row(s, self.row, max, &self.noise)
     }

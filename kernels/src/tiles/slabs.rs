@@ -54,20 +54,8 @@ impl Slabs<'_> {
                 self.pack(s, &panels, slab.clone());
                 // SAFETY: they are dropped before the sink is called, and what is called before knows no unit.
                 let mut tiles = unsafe { unit.tiles() };
-                // Blocks that are not whole meet two pairs in a turn.
-                let width = if rows.is_multiple_of(UNIT_ROWS) { 2 } else { GROUP };
                 for group in groups(&panels) {
-                    for start in group.clone().step_by(width) {
-                        let part = start..group.end.min(start + width);
-                        for some in each_block(0..rows, start / width) {
-                            for pair in widths::<2>(part.clone()) {
-                                match pair.len() {
-                                    1 => self.multiply::<_, 1>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
-                                    _ => self.multiply::<_, 2>(&mut tiles, first, &group, pair.start, &slab, some.clone()),
-                                }
-                            }
-                        }
-                    }
+                    self.all_rows(&mut tiles, first, &group, &slab);
                 }
             }
             for group in groups(&panels) {
@@ -93,6 +81,24 @@ impl Slabs<'_> {
                 }
             },
         )
+    }
+
+    /// All rows over a slab of a group of panels, pair by pair; blocks that are not whole meet two pairs in a turn.
+    #[inline(always)]
+    fn all_rows<U: Tiles>(&mut self, tiles: &mut U, first: usize, group: &Range<usize>, slab: &Range<usize>) {
+        let rows = self.x.rows();
+        let width = if rows.is_multiple_of(UNIT_ROWS) { 2 } else { GROUP };
+        for start in group.clone().step_by(width) {
+            let panels = start..group.end.min(start + width);
+            for some in each_block(0..rows, start / width) {
+                for pair in widths::<2>(panels.clone()) {
+                    match pair.len() {
+                        1 => self.multiply::<_, 1>(tiles, first, group, pair.start, slab, some.clone()),
+                        _ => self.multiply::<_, 2>(tiles, first, group, pair.start, slab, some.clone()),
+                    }
+                }
+            }
+        }
     }
 
     /// A block of rows over a slab of NV panels of a group.

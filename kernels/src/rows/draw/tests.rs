@@ -1,5 +1,6 @@
 //! Whole rows of weights, against the definition.
 
+use super::super::random::random;
 use super::Winner;
 use crate::dispatch::{Isa, Level};
 use crate::philox::Exponential;
@@ -7,18 +8,11 @@ use crate::reference::{exponential, weight_race};
 use std::vec;
 use std::vec::Vec;
 
-/// Numbers between 0 and 1, and none of them 0.
-fn units(mut state: u64) -> impl FnMut() -> f32 {
-    move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 40) as f32 + 0.5) / (1 << 24) as f32
-    }
-}
-
 /// Rows of ordinary weights have a certain winner, which is that of the definition: otherwise nobody would see that the slow way answers.
 #[test]
 fn ordinary_rows_have_a_certain_winner() {
-    let mut unit = units(1);
+    let mut state = 1;
+    let mut unit = || random(&mut state) as f32;
     let lengths = if cfg!(miri) { &[2048][..] } else { &[2048, 2049, 20_000, Winner::MOST] };
     for (i, &n) in lengths.iter().enumerate() {
         let steep: Vec<f32> = (0..n).map(|_| libm::expf(24.0 * unit() - 12.0)).collect();

@@ -1,6 +1,7 @@
 //! Where sums reach a target, against a walk over the sorted row.
 
 use super::super::mass::mass;
+use super::super::random::random;
 use super::super::select::List;
 use super::super::softmax::Weights;
 use super::{Masses, Ones, Reach, Sums};
@@ -37,13 +38,6 @@ impl Kernel for Mass {
     fn run<S: Dot>(self, s: S) -> u64 {
         mass(self.0.of_one(s, self.1))
     }
-}
-
-fn random(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((z ^ (z >> 31)) >> 40) as f64 / (1u64 << 24) as f64
 }
 
 fn row(state: &mut u64, n: usize, kind: usize) -> Vec<f32> {
