@@ -1,14 +1,16 @@
 //! TopKTopPSample of 64 rows by several threads against one.
 //!
-//! `cargo bench --bench batches [-- --threads COUNT]`. One thread and the others, each on a core of its own, take turns over the
+//! `cargo bench --bench batches [-- --threads COUNT] [--v V]`. One thread and the others, each on a core of its own, take turns over the
 //! same batch; the medians of 25 rounds, of the times and of how much sooner the threads were done. The largest element of each row
 //! is found the same way: what reads the rows and does nothing else can hardly be outrun where memory is what all wait for. Without
 //! `--bench`, as `cargo test` runs it, short rows once.
 
+mod arguments;
 mod cores;
 mod logits;
 mod median;
 
+use arguments::Arguments;
 use logits::{Floor, normal};
 use median::median;
 use std::hint::black_box;
@@ -62,11 +64,8 @@ impl Batch {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let full = arguments.iter().any(|a| a == "--bench");
-    let threads = arguments.iter().position(|a| a == "--threads").and_then(|i| arguments.get(i + 1));
-    let threads = threads.map_or(2, |threads| threads.parse().unwrap());
-    let (v, rounds) = if full { (128_256, 25) } else { (3000, 1) };
+    let arguments = Arguments::new();
+    let (v, rounds, threads) = (arguments.v(), if arguments.full() { 25 } else { 1 }, arguments.number("--threads").unwrap_or(2));
     let mut state = 1;
     let logits = (0..ROWS * v).map(|_| 4.0 * normal(&mut state)).collect();
     let q = (0..ROWS * v).map(|_| normal(&mut state).powi(2) * 0.5 + 1e-3).collect();

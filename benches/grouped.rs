@@ -3,15 +3,17 @@
 //! `cargo bench --bench grouped [-- --isa NAME]`. Every figure is the median of rounds in which floors and operations take turns.
 //! Without `--bench`, as `cargo test` runs it, small sizes once.
 
+mod arguments;
 mod floors;
 mod median;
 
+use arguments::Arguments;
 use floors::{peak, seconds, stream};
 use median::median;
 use tilekern::kernels::dispatch::Level;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
-use tilekern::{Host, Isa, Run, Scratch, Serial, Tensor, TensorMut};
+use tilekern::{Host, Run, Scratch, Serial, Tensor, TensorMut};
 
 type Bytes = aligned_vec::AVec<i8>;
 
@@ -130,10 +132,9 @@ impl Setting {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let full = arguments.iter().any(|a| a == "--bench");
-    let only = arguments.iter().position(|a| a == "--isa").and_then(|i| arguments.get(i + 1));
-    for isa in Isa::ALL.into_iter().filter(|isa| only.is_none_or(|only| only == isa.name())) {
+    let arguments = Arguments::new();
+    let full = arguments.full();
+    for isa in arguments.isas() {
         let (Ok(host), Some(level)) = (Host::with(isa, Serial), Level::new(isa)) else { continue };
         println!("{}", isa.name());
         let scratch = Scratch::new(std::alloc::Layout::from_size_align(24 << 20, 64).unwrap());

@@ -5,10 +5,12 @@
 //! for clocks that change between rounds. With `--only`, the lines that hold the text; with `--threads`, that many, each on a core of its
 //! own, against one at 256 rows, the median of five rounds. Without `--bench`, as `cargo test` runs it, small sizes once.
 
+mod arguments;
 mod cores;
 mod floors;
 mod median;
 
+use arguments::Arguments;
 use floors::{peak, seconds, stream};
 use median::median;
 use std::fmt::Write;
@@ -157,14 +159,13 @@ fn print_scaling(isa: Isa, threads: usize, full: bool) {
 const ROWS: [usize; 12] = [1, 2, 4, 5, 8, 16, 32, 48, 64, 128, 256, 512];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
-    let (full, only) = (arguments.iter().any(|a| a == "--bench"), after("--isa"));
-    let wanted = |name: &str| after("--only").is_none_or(|text| name.contains(text.as_str()));
+    let arguments = Arguments::new();
+    let full = arguments.full();
+    let wanted = |name: &str| name.contains(arguments.only());
     let mut curves = vec![];
-    for isa in Isa::ALL.into_iter().filter(|isa| only.is_none_or(|only| only == isa.name())) {
-        if let Some(threads) = after("--threads") {
-            print_scaling(isa, threads.parse().unwrap(), full);
+    for isa in arguments.isas() {
+        if let Some(threads) = arguments.number("--threads") {
+            print_scaling(isa, threads, full);
             continue;
         }
         let Some(mut setting) = Setting::new(isa, Serial, full) else { continue };
@@ -214,7 +215,7 @@ fn main() {
             curves.push((isa, roof[0], roof[1], curve));
         }
     }
-    if let Some(path) = after("--svg") {
+    if let Some(path) = arguments.after("--svg") {
         std::fs::write(path, svg(&curves)).unwrap();
     }
 }

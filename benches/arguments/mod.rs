@@ -1,4 +1,6 @@
-//! What a bench of rows is asked for: `[--isa NAME] [--v V] [--only TEXT]`, and `--bench`, which cargo adds.
+//! What a bench is asked for: `[--isa NAME] [--v V] [--only TEXT]` and what else it knows, and `--bench`, which cargo adds.
+// Each bench uses a part.
+#![allow(dead_code)]
 
 use tilekern::Isa;
 
@@ -18,7 +20,7 @@ impl Arguments {
 
     /// The length of the rows.
     pub fn v(&self) -> usize {
-        self.after("--v").map_or(if self.full() { 128_256 } else { 3000 }, |v| v.parse().unwrap())
+        self.number("--v").unwrap_or(if self.full() { 128_256 } else { 3000 })
     }
 
     /// What the names of cases contain.
@@ -31,7 +33,13 @@ impl Arguments {
         Isa::ALL.into_iter().filter(|isa| self.after("--isa").is_none_or(|only| only == isa.name()))
     }
 
-    fn after(&self, name: &str) -> Option<&str> {
+    /// The number behind an argument of that name.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.after(name).map(|number| number.parse().unwrap())
+    }
+
+    /// What comes behind an argument of that name.
+    pub fn after(&self, name: &str) -> Option<&str> {
         let at = self.0.iter().position(|a| a == name)?;
         self.0.get(at + 1).map(String::as_str)
     }
