@@ -35,15 +35,15 @@ impl<'t, T: Element + DeviceType> Dispatch<TopKTopPSample<'_, Self, T>> for Asce
         if let (Some(idx), Some(sorted)) = (&call.logits_idx, &call.logits_sort_masked) {
             supports("logits_select_idx", call.logits_select_idx.is_none(), "none with logits_idx on the NPU", "a tensor")?;
             let middle = [self.describe::<i64>("logits_idx", idx)?, self.describe::<f32>("logits_sort_masked", sorted)?];
-            return job.finish(self.sample(call, None, Outcome::Middle(middle))?);
+            return job.finish(self.sample(call, batch, None, Outcome::Middle(middle))?);
         }
         let chosen = call.logits_select_idx.as_ref().ok_or(Error::null("logits_select_idx"))?;
         let chosen = self.describe::<i64>("logits_select_idx", chosen)?;
         match call.draw() {
-            Draw::Argmax => job.finish(self.sample(call, None, Outcome::Chosen(chosen.flat()))?),
+            Draw::Argmax => job.finish(self.sample(call, batch, None, Outcome::Chosen(chosen.flat()))?),
             Draw::Exponential(q) => {
                 let q = self.describe::<f32>("q", q)?;
-                job.finish(self.sample(call, Some(q), Outcome::Chosen(chosen.flat()))?)
+                job.finish(self.sample(call, batch, Some(q), Outcome::Chosen(chosen.flat()))?)
             }
             Draw::Seeds(q) => {
                 let lines = q.dims().shape()[0];
@@ -64,6 +64,7 @@ impl<'t> Ascend<'t> {
     fn sample<T: Element + DeviceType>(
         &self,
         call: &TopKTopPSample<'_, Self, T>,
+        batch: Batch,
         q: Option<Description>,
         outcome: Outcome,
     ) -> Result<Prepared<'t, 9>, Error> {
@@ -89,7 +90,9 @@ impl<'t> Ascend<'t> {
             self.tensor(idx)?,
             self.tensor(sorted)?,
         ];
-        let (eps, need, ks_max, logits_in) = (call.eps, call.is_need_logits, call.ks_max, call.input_is_logits);
+        let (eps, need, logits_in) = (call.eps, call.is_need_logits, call.input_is_logits);
+        // What it comes to: the operator rounds it up in 32 bits, which some numbers exceed.
+        let ks_max = batch.max_k as i64;
         // No guess changes the result. The operator takes 32 bits of it, and a negative one for a huge one.
         let guess = i64::from(call.top_k_guess as i32).max(0);
         // SAFETY: phase one of the operator, as its prototype has it.
@@ -126,7 +129,7 @@ impl<'t> Ascend<'t> {
         let own = plan.bytes();
 
         let middle = [idx, Description::contiguous::<f32>(&[rows, vocabulary], sorted)];
-        let sample = self.sample(call, None, Outcome::Middle(middle))?;
+        let sample = self.sample(call, batch, None, Outcome::Middle(middle))?;
         let gather = self.gather(idx, Description::contiguous::<i64>(&[rows, 1], drawn), chosen)?;
         let draw = |row: usize| {
             let at = |address: usize, bytes: usize| if base == 0 { 0 } else { address + row * bytes };

@@ -31,8 +31,9 @@ impl Windows {
     fn new(d: GroupedSizes) -> Windows {
         let groups = d.scales.unwrap_or(1);
         let size = d.k / groups;
-        let ragged = if size % 64 == 0 { 0 } else { 64 };
-        Windows { k: d.k, groups, rows: (size.next_multiple_of(64) + ragged).min(d.k.next_multiple_of(64)) }
+        // A group begins at a multiple of its size, and so at most this far behind one of 64.
+        let farthest = 64 - (1 << size.trailing_zeros().min(6));
+        Windows { k: d.k, groups, rows: (farthest + size).next_multiple_of(64).min(d.k.next_multiple_of(64)) }
     }
 
     /// Elements of K in a group.

@@ -10,8 +10,8 @@ use crate::tensor::Describe;
 /// The number of an element follows from (seed, offset), its place i in row-major order and the size n of the tensor alone, by the
 /// mapping of CUDA on 78 multiprocessors: with `T = 256 * min(ceil(n / 256), 624)` threads, element i is served by thread i mod T in
 /// its turn r = i div T; the counter is `(ceil(offset / 4) + r div 4, i mod T)` as two words of 64 bits, the key is the seed, and word
-/// r mod 4 of the result is w. Then `u = w * 2^-32 + 2^-33` in f32, which is in (0,1], and -ln u is at least 2^-24. The product is
-/// with `1 / rate`, rounded to the dtype of `out` at the end.
+/// r mod 4 of the result is w. Then `u = w * 2^-32 + 2^-33` in f32, which is in (0,1], and -ln u is at least 2^-24. The quotient
+/// is rounded to f32, then to the dtype of `out`.
 ///
 /// * Shapes: `out` of any rank and strides. Without rows nothing is written; another dimension of 0 is refused.
 /// * Dtypes: `out` f32, f16 or bf16. `seed` and `offset` are 64-bit patterns.

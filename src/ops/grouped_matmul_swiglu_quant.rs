@@ -92,8 +92,8 @@ impl GroupedSizes {
 ///   `output_offset` are refused.
 /// * Workspace: the rows of a chunk (at most 256) in the form of the dot instruction and their sums; for each worker up to eight rows of
 ///   activations, 15 N bytes, and 96 KiB, or where the weight is not packed 577 KiB and room for 16 panels. With i4 weights the
-///   two halves of the rows are brought into that form group by group, each with the whole of the 64s of K that it begins and ends
-///   in, and a worker has 512 bytes more for each row of a chunk. The sums of a chunk are used while they are in the cache.
+///   two halves of the rows are brought into that form group by group, each with as many 64s of K as a group may lie in, and a
+///   worker has 512 bytes more for each row of a chunk. The sums of a chunk are used while they are in the cache.
 /// * Errors: 161001 a tensor without data, i4 weights without bias; 161002 a shape or dtype that does not fit, an odd N, K > 65
 ///   536, an unknown `weight_format`, `group_list_type` or `arithmetic`, `output_offset` with `fp16_rounding`, a foreign or damaged
 ///   packed weight, overlapping tensors, and, found by a run before anything is written, a `group_list` that decreases, is negative

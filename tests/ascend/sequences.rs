@@ -87,6 +87,22 @@ fn noise_min_p_and_logits() {
 }
 
 #[test]
+fn the_largest_k_is_what_it_comes_to() {
+    let largest = i64::from(i32::MAX);
+    for (given, passed) in
+        [(0, 0), (1, 8), (8, 8), (1025, 1024), (largest, 1024), (-7, 0), (-8, 0), (-largest - 1, 0), ((1 << 32) + 9, 16)]
+    {
+        on_stream(0, |stream| {
+            let mut s = Sampling::new(stream).unwrap();
+            let mut call = s.call();
+            call.ks_max = given;
+            let first = &calls(stream, call)[0];
+            assert!(first.contains(&format!(", ks_max {passed}, ")), "{given}: {first}");
+        });
+    }
+}
+
+#[test]
 fn the_middle_result() {
     on_stream(64, |stream| {
         let mut s = Sampling::new(stream).unwrap();
