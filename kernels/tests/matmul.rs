@@ -8,8 +8,8 @@ use tilekern_kernels::pack::{
 };
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
-    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackStrip, PackedRows, PanelByPanel, Sink, Tiled,
-    UNPACKED_WORDS, WeightRows, row_words,
+    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackBand, PackNibbles, PackRows, PackStrip, PackedRows,
+    PanelByPanel, Sink, Tiled, UNPACKED_WORDS, WeightRows, row_words,
 };
 
 struct Case {
@@ -280,6 +280,39 @@ fn rows_are_packed_as_columns_are() {
             let weights = WeightRows { data: &w, pitch, stripe: 32, k, n, among: w.len() };
             level.run(PackStrip { weights, first: 0, panels: &mut found, sums: &mut found_sums });
             assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch}");
+        }
+    }
+}
+
+/// Rows with a pitch and stripes, from the first panel and from a later one, up to columns that end within a group of four panels.
+#[test]
+fn rows_of_four_bits_are_packed_as_columns_are() {
+    let mut random = Random(47);
+    for (k, n, pitch, stripe) in [
+        (1, 2usize, 1, 32),
+        (3, 6, 9, 32),
+        (64, 64, 32, 32),
+        (67, 34, 40, 32),
+        (257, 130, 65, 32),
+        (520, 256, 131, 32),
+        (80, 128, 32, 32 * 80),
+        (272, 192, 32, 32 * 272),
+    ] {
+        let data: Vec<u8> = (0..k * pitch.max(n / 2)).map(|_| random.int8() as u8).collect();
+        let weight = |i: usize, j: usize| {
+            let byte = data[j / 64 * stripe + i * pitch + j % 64 / 2];
+            if j % 2 == 0 { (byte << 4) as i8 >> 4 } else { byte as i8 >> 4 }
+        };
+        for first in [0, 4].into_iter().filter(|first| 16 * first < n) {
+            let (count, vectors) = (n.div_ceil(16) - first, panel_vectors(k));
+            let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
+            pack_columns(&mut panels, &mut sums, k, n - 16 * first, |i, j| weight(i, 16 * first + j));
+            for level in levels() {
+                let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
+                let weights = NibbleRows { data: &data, pitch, stripe, k, n };
+                level.run(PackNibbles { weights, first, panels: &mut found, sums: &mut found_sums });
+                assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch} from {first}");
+            }
         }
     }
 }

@@ -149,15 +149,15 @@ impl<P: ParallelFor> Host<P> {
         }
         let (plan, slots) = plan(self.pool.workers(), self.level, d, call.weight_format)?;
         let space = plan.carve(scratch)?;
+        let offset = call.output_offset.as_ref().map_or(0..0, |offset| offset.bytes());
+        let outputs = [call.output.bytes(), call.output_scale.bytes(), offset];
         let weight = match &call.weight {
             GroupedWeight::I8(view) => {
-                let offset = call.output_offset.as_ref().map_or(0..0, |offset| offset.bytes());
-                let outputs = [call.output.bytes(), call.output_scale.bytes(), offset];
                 let weight = Weight::new("weight", view, call.weight_format, d.weight(), &outputs)?;
                 weight.expect_four_bits("weight", d.scales.is_some())?;
                 weight
             }
-            GroupedWeight::I4(view) => Weight::of_nibbles(view, call.weight_format),
+            GroupedWeight::I4(view) => Weight::of_nibbles(view, call.weight_format, d.weight(), &outputs),
         };
         let (list, counts) = (call.group_list, call.group_list_type == 1);
         groups(&list, counts, d.m, |_, _, _| {})?;
@@ -272,8 +272,8 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
             |expert, mut block, ((words, stage), sums)| {
                 let (rows, columns) = (block.rows.clone(), block.columns.clone());
                 let strip = self.weight.strip(level, expert, columns.clone(), d, stage);
-                let scale = |group: usize, n: usize| finish.group_scale(expert, group, columns.start + n);
-                x.columns(level, &strip, (rows.clone(), columns.len()), scale, (words, sums), |row, n, value| {
+                let scales = |group: usize, to: &mut [f32]| finish.group_scales([expert, group, columns.start], to);
+                x.columns(level, &strip, (rows.clone(), columns.len()), scales, (words, sums), |row, n, value| {
                     let assist = finish.assist(expert, columns.start + n);
                     let row = rows.start + row;
                     block.row(row).set(n, (value + assist) * finish.call.x_scale.get(first + row));
@@ -291,15 +291,13 @@ struct Finish<'t, 'a, B: Backend> {
 }
 
 impl<P: ParallelFor> Finish<'_, '_, Host<P>> {
-    /// A scale of weights of four bits.
-    fn group_scale(&self, expert: usize, group: usize, n: usize) -> f32 {
-        let place = |rank: usize, groups: usize| if rank == 3 { expert * groups + group } else { expert };
-        let bits = match &self.call.weight_scale {
-            GroupedScale::Bits(view) => view.row(place(view.dims().rank(), view.dims().shape()[1])).get(n) as u32,
-            GroupedScale::SignedBits(view) => view.row(place(view.dims().rank(), view.dims().shape()[1])).get(n) as u32,
-            GroupedScale::Channel(_) => 0,
-        };
-        f32::from_bits(bits)
+    /// The scales of a group of weights of four bits, from a column on.
+    fn group_scales(&self, at: [usize; 3], to: &mut [f32]) {
+        match &self.call.weight_scale {
+            GroupedScale::Bits(view) => floats_of_bits(view, at, to, |bits| bits as u32),
+            GroupedScale::SignedBits(view) => floats_of_bits(view, at, to, |bits| bits as u32),
+            GroupedScale::Channel(_) => {}
+        }
     }
 
     /// An element of the assist matrix.
@@ -341,6 +339,14 @@ impl<P: ParallelFor> Finish<'_, '_, Host<P>> {
             }
             _ => [0.0; 2],
         }
+    }
+}
+
+/// Numbers of an expert and group, from a column on, `[E,N]` or `[E,G,N]`.
+fn floats_of_bits<T: Copy>(view: &Tensor<'_, T>, [expert, group, first]: [usize; 3], to: &mut [f32], bits: impl Fn(T) -> u32) {
+    let row = view.row(if let [_, groups, _] = *view.dims().shape() { expert * groups + group } else { expert });
+    for (n, to) in (first..).zip(to) {
+        *to = f32::from_bits(bits(row.get(n)));
     }
 }
 

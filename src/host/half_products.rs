@@ -114,14 +114,14 @@ impl<'s> HalfProducts<'s> {
         });
     }
 
-    /// `16 hi + lo` of some rows and the columns of a strip, each to `put(row, column, value)`, both counted from 0; `scale` knows the
-    /// scale of a group and column.
+    /// `16 hi + lo` of some rows and the columns of a strip, each to `put(row, column, value)`, both counted from 0; `scales` writes
+    /// those of a group, for so many columns.
     pub fn columns(
         &self,
         level: Level,
         strip: &Strip<'_>,
         (rows, columns): (Range<usize>, usize),
-        scale: impl Fn(usize, usize) -> f32,
+        scales: impl Fn(usize, &mut [f32]),
         (words, sums): (&mut [u64], &mut [f32]),
         mut put: impl FnMut(usize, usize, f32),
     ) {
@@ -132,15 +132,13 @@ impl<'s> HalfProducts<'s> {
             let window = |sums| strip.panels.window(strip.range.start, w.start(group), w.rows, sums);
             let (unknown, mut column_sums) = ([[0; 64]; WIDTH / 16], [[0; 64]; WIDTH / 16]);
             level.run(ColumnSums { panels: window(&unknown[..count]), sums: &mut column_sums[..count] });
-            let mut scales = [0.0; WIDTH];
-            for (n, to) in scales[..columns].iter_mut().enumerate() {
-                *to = scale(group, n);
-            }
+            let mut scale = [0.0; WIDTH];
+            scales(group, &mut scale[..columns]);
             let pitch = w.groups * self.words();
             let packed = &self.packed[2 * rows.start * pitch + group * self.words()..];
             let x = PackedRows::strided(packed, w.rows, 2 * rows.len(), pitch);
             let weights = window(&column_sums[..count]);
-            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, sums, scales: &scales });
+            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, sums, scales: &scale });
             level.run(Matmul { x, weights, panels: 0..count, words, sink });
         }
         for (row, [high, low]) in sums.as_chunks::<2>().0.iter().enumerate() {

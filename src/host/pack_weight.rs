@@ -27,7 +27,7 @@ impl<P: ParallelFor> Host<P> {
         let scale = call.weight_scale.as_ref();
         match &call.weight {
             UnpackedWeight::I8(view) => self.pack_integers(packed, Weight::new("weight", view, format, d, &outputs)?, d),
-            UnpackedWeight::I4(view) => self.pack_integers(packed, Weight::of_nibbles(view, format), d),
+            UnpackedWeight::I4(view) => self.pack_integers(packed, Weight::of_nibbles(view, format, d, &outputs), d),
             UnpackedWeight::F32(view) => self.pack_floats(packed, view, scale, d),
             UnpackedWeight::F16(view) => self.pack_floats(packed, view, scale, d),
             UnpackedWeight::BF16(view) => self.pack_floats(packed, view, scale, d),

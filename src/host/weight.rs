@@ -3,12 +3,13 @@
 use crate::error::Error;
 use crate::ops::{FORMAT_NZ, FORMAT_PACKED, WeightSizes, packed_header};
 use crate::scratch::{Plan, WorkerSlot};
-use crate::tensor::{Describe, Tensor};
+use crate::tensor::{Describe, Dims, Tensor};
 use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows, strip_columns, suit_bands,
+    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackNibbles, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows,
+    strip_columns, suit_bands,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -32,10 +33,15 @@ pub(super) enum Weight<'a> {
     },
     /// `[E,K,N]` or `[K,N]` with any strides.
     Strided(Tensor<'a, i8>),
-    /// `[E,K,N/2]` or `[K,N/2]`, two columns to a byte.
+    /// `[E,K,N/2]`, two columns to a byte, with a contiguous last dimension; or `[E,N/64,K/16,16,32]`, for each 64 columns the rows.
+    NibbleRows {
+        data: &'a [u8],
+        expert: usize,
+        pitch: usize,
+        stripe: usize,
+    },
+    /// `[E,K,N/2]` or `[K,N/2]` with any strides.
     Nibbles(Tensor<'a, u8>),
-    /// `[E,N/64,K/16,16,32]`: for each 64 columns the rows, 32 bytes each.
-    NibbleStripes(&'a [u8]),
 }
 
 /// Panels, and the number of the first of them.
@@ -59,10 +65,8 @@ impl<'a> Weight<'a> {
             (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
             (FORMAT_NZ, Some(data)) => Weight::Stripes { data, among },
             (_, Some(data)) => {
-                let strides = view.dims().strides();
-                // A row that none follows may have any.
-                let pitch = if d.k > 1 { strides[strides.len() - 2] } else { 0 };
-                Weight::Rows { data, expert: if strides.len() == 3 { strides[0] } else { 0 }, pitch, among }
+                let (expert, pitch) = steps(view.dims(), d.k);
+                Weight::Rows { data, expert, pitch, among }
             }
             _ => Weight::Strided(*view),
         })
@@ -88,11 +92,14 @@ impl<'a> Weight<'a> {
         }
     }
 
-    /// Of a weight of four bits that was found valid.
-    pub fn of_nibbles(view: &Tensor<'a, u8>, format: i32) -> Weight<'a> {
-        // Blocks have no gaps.
-        match (format, view.memory_beside(&[])) {
-            (FORMAT_NZ, Some(data)) => Weight::NibbleStripes(data),
+    /// Of a weight of four bits that was found valid, and is read while these bytes are written.
+    pub fn of_nibbles(view: &Tensor<'a, u8>, format: i32, d: WeightSizes, outputs: &[Range<usize>]) -> Weight<'a> {
+        match (format, view.memory_beside(outputs)) {
+            (FORMAT_NZ, Some(data)) => Weight::NibbleRows { data, expert: d.k * d.n / 2, pitch: 32, stripe: 32 * d.k },
+            (_, Some(data)) => {
+                let (expert, pitch) = steps(view.dims(), d.k);
+                Weight::NibbleRows { data, expert, pitch, stripe: 32 }
+            }
             _ => Weight::Nibbles(*view),
         }
     }
@@ -117,7 +124,11 @@ impl<'a> Weight<'a> {
     }
 
     fn in_stripes(&self) -> bool {
-        matches!(self, Weight::Stripes { .. } | Weight::NibbleStripes(_))
+        match self {
+            Weight::Stripes { .. } => true,
+            Weight::NibbleRows { stripe, .. } => *stripe != 32,
+            _ => false,
+        }
     }
 
     /// The most columns of a task over so many rows, if the weights are not packed.
@@ -169,13 +180,12 @@ impl<'a> Weight<'a> {
                 let row = |i: usize| view.row(expert * k + i);
                 pack::pack_columns(panels, sums, k, n, |i, column| row(i).get(columns.start + column));
             }
+            Weight::NibbleRows { data, expert: stride, pitch, stripe } => {
+                let weights = NibbleRows { data: &data[expert * stride..], pitch, stripe, k, n: d.n };
+                level.run(PackNibbles { weights, first: columns.start / 16, panels, sums });
+            }
             Weight::Nibbles(view) => {
                 let byte = |i: usize, column: usize| view.row(expert * k + i).get(column / 2);
-                pack::pack_columns(panels, sums, k, n, |i, j| nibble(byte(i, columns.start + j), columns.start + j));
-            }
-            Weight::NibbleStripes(data) => {
-                let data = &data[expert * k * d.n / 2..][..k * d.n / 2];
-                let byte = |i: usize, column: usize| data[column / 64 * 32 * k + 32 * i + column % 64 / 2];
                 pack::pack_columns(panels, sums, k, n, |i, j| nibble(byte(i, columns.start + j), columns.start + j));
             }
         }
@@ -223,6 +233,12 @@ impl<'a> Weight<'a> {
             }
         }
     }
+}
+
+/// Elements from expert to expert of `[E,K,N]` or `[K,N]`, and from row to row. A row that none follows may have any.
+fn steps(dims: &Dims, k: usize) -> (usize, usize) {
+    let strides = dims.strides();
+    (if strides.len() == 3 { strides[0] } else { 0 }, if k > 1 { strides[strides.len() - 2] } else { 0 })
 }
 
 /// The four bits of a column, the low half of its byte for an even one.

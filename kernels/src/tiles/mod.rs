@@ -10,6 +10,7 @@ mod few;
 mod gemv;
 mod int8;
 mod matmul;
+mod pack_strip;
 mod panel_by_panel;
 mod requests;
 mod rows;
@@ -26,8 +27,9 @@ mod woven;
 
 pub use attention::{Attention, KvTiled};
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
+pub use pack_strip::{NibbleRows, PackNibbles, PackStrip};
 pub use panel_by_panel::PanelByPanel;
 pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 pub use unpacked::{MatmulRows, UNPACKED_WORDS};
 pub use ways::{Lie, few_rows, strip_columns, suit_bands};
-pub use weight_rows::{PackStrip, WeightRows};
+pub use weight_rows::WeightRows;

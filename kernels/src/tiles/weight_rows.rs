@@ -1,8 +1,6 @@
 //! Int8 weights that lie row by row, and how they are packed and asked for.
 
 use super::ways::Lie;
-use crate::dispatch::{Kernel, compiled_here};
-use crate::pack::{ones, panel_vectors};
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
@@ -306,53 +304,5 @@ fn quad<S: Dot>(s: S, one: Option<S::X>, rows: [[&[i8; 32]; 2]; 4], to: [&mut [i
         sums[2] = s.dot(sums[2], one, s.weights(c));
         sums[1] = s.dot(sums[1], one, s.weights(b));
         sums[0] = s.dot(sums[0], one, s.weights(a));
-    }
-}
-
-/// Packs some panels.
-pub struct PackStrip<'a> {
-    /// The weights.
-    pub weights: WeightRows<'a>,
-    /// The first of the panels, an even number.
-    pub first: usize,
-    /// [`panel_vectors`]`(k)` for each 16 columns.
-    pub panels: &'a mut [[i8; 64]],
-    /// One for each 16 columns.
-    pub sums: &'a mut [[i8; 64]],
-}
-
-impl Kernel for PackStrip<'_> {
-    type Output = ();
-    compiled_here!();
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) {
-        let PackStrip { weights, first, panels, sums } = self;
-        let (vectors, one, all) = (panel_vectors(weights.k), Some(ones(s)), first..first + sums.len());
-        const PITCH: usize = pitch(SLICE / 4);
-        let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
-        sums.fill([0; 64]);
-        for from in (0..vectors).step_by(SLICE / 4) {
-            let (quads, mut left) = (from..vectors.min(from + SLICE / 4), all.clone());
-            while !left.is_empty() {
-                let to = &mut panels[(left.start - first) * vectors..];
-                let (packed, parts) = match left.len() {
-                    4.. => weights.pack(s, one, &left, quads.clone(), (&mut to[from..], vectors), true),
-                    _ => {
-                        let packed = weights.pack(s, one, &left, quads.clone(), (&mut slice, PITCH), false);
-                        for (panel, slice) in to.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)) {
-                            panel[quads.clone()].copy_from_slice(&slice[..quads.len()]);
-                        }
-                        packed
-                    }
-                };
-                left.start = packed.end;
-                for (sums, part) in sums[packed.start - first..packed.end - first].iter_mut().zip(parts.into_iter().flatten()) {
-                    let mut all = bytemuck::cast(*sums);
-                    s.store_i32(s.add_i32(s.load_i32(&all), part), &mut all);
-                    *sums = bytemuck::cast(all);
-                }
-            }
-        }
     }
 }
