@@ -140,16 +140,15 @@ impl<'a, T> Tensor<'a, T> {
 }
 
 impl<'a, T> Tensor<'a, T> {
-    /// The memory of a tensor whose last dimension is contiguous, from its first element to its last; none where an output of the call,
-    /// of which these are the bytes, may lie in gaps of it.
+    /// The memory of a tensor from its first element to its last; none where an output of the call, of which these are the bytes, may lie
+    /// in gaps of it.
     #[inline]
     pub(crate) fn memory_beside(&self, outputs: &[Range<usize>]) -> Option<&'a [T]> {
         let own = self.bytes();
         let apart = outputs.iter().all(|output| output.end <= own.start || own.end <= output.start);
         // SAFETY: the extent can be read, and nobody writes there: validation refuses an output that meets an element, and here none
         // meets a gap. It refuses a null pointer with elements too.
-        (self.dims.has_contiguous_rows() && (apart || self.dims.is_contiguous()))
-            .then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent()) })
+        (apart || self.dims.is_contiguous()).then(|| unsafe { core::slice::from_raw_parts(self.data, self.dims.extent()) })
     }
 }
 

@@ -8,8 +8,8 @@ use tilekern_kernels::pack::{
 };
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
-    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackBand, PackNibbles, PackRows, PackStrip, PackedRows,
-    PanelByPanel, Sink, Tiled, UNPACKED_WORDS, WeightRows, row_words,
+    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackBand, PackColumns, PackNibbles, PackRows, PackStrip,
+    PackedRows, PanelByPanel, Sink, Tiled, UNPACKED_WORDS, WeightColumns, WeightRows, row_words,
 };
 
 struct Case {
@@ -280,6 +280,27 @@ fn rows_are_packed_as_columns_are() {
             let weights = WeightRows { data: &w, pitch, stripe: 32, k, n, among: w.len() };
             level.run(PackStrip { weights, first: 0, panels: &mut found, sums: &mut found_sums });
             assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch}");
+        }
+    }
+}
+
+#[test]
+fn columns_that_lie_apart_are_packed_as_columns_are() {
+    let mut random = Random(48);
+    for (k, n, pitch) in
+        [(1, 1usize, 1), (3, 5, 9), (4, 16, 4), (64, 64, 64), (67, 33, 70), (1024, 17, 1024), (1027, 40, 1031), (9, 20, 0)]
+    {
+        let w: Vec<i8> = (0..n * pitch + k).map(|_| random.int8()).collect();
+        for first in [0, 1].into_iter().filter(|first| 16 * first < n) {
+            let (count, vectors) = (n.div_ceil(16) - first, panel_vectors(k));
+            let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
+            pack_columns(&mut panels, &mut sums, k, n - 16 * first, |i, j| w[(16 * first + j) * pitch + i]);
+            for level in levels() {
+                let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
+                let weights = WeightColumns { data: &w, pitch, k, n };
+                level.run(PackColumns { weights, first, panels: &mut found, sums: &mut found_sums });
+                assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch} from {first}");
+            }
         }
     }
 }

@@ -40,7 +40,9 @@ fn head<'a, K: Copy>(
     stage: &'a mut [K],
 ) -> (&'a [K], usize) {
     let (shape, strides) = (cache.dims().shape(), cache.dims().strides());
-    if let Some(memory) = cache.memory_beside(core::slice::from_ref(output)) {
+    if cache.dims().has_contiguous_rows()
+        && let Some(memory) = cache.memory_beside(core::slice::from_ref(output))
+    {
         let start = head / shape[1] * strides[0] + head % shape[1] * strides[1];
         return (&memory[start..], strides[2]);
     }

@@ -8,8 +8,8 @@ use core::ops::Range;
 use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::pack::{self, Packed, Panels, Source, panel_vectors};
 use tilekern_kernels::tiles::{
-    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackNibbles, PackStrip, PackedRows, UNPACKED_WORDS, WeightRows,
-    strip_columns, suit_bands,
+    Finished, Lie, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackColumns, PackNibbles, PackStrip, PackedRows, UNPACKED_WORDS,
+    WeightColumns, WeightRows, strip_columns, suit_bands,
 };
 
 /// Bytes of panels that are packed at once, about: they stay in the second cache beside the rows that pass.
@@ -30,6 +30,12 @@ pub(super) enum Weight<'a> {
     Stripes {
         data: &'a [i8],
         among: usize,
+    },
+    /// `[E,K,N]` or `[K,N]`, of which K is contiguous.
+    Columns {
+        data: &'a [i8],
+        expert: usize,
+        pitch: usize,
     },
     /// `[E,K,N]` or `[K,N]` with any strides.
     Strided(Tensor<'a, i8>),
@@ -60,14 +66,12 @@ impl<'a> Weight<'a> {
         d: WeightSizes,
         outputs: &[Range<usize>],
     ) -> Result<Weight<'a>, Error> {
-        let among = view.dims().elements();
+        let (among, [expert, row, column]) = (view.dims().elements(), steps(view.dims(), d));
         Ok(match (format, view.memory_beside(outputs)) {
             (FORMAT_PACKED, _) => Weight::Packed(packed_header(name, view, d)?),
             (FORMAT_NZ, Some(data)) => Weight::Stripes { data, among },
-            (_, Some(data)) => {
-                let (expert, pitch) = steps(view.dims(), d.k);
-                Weight::Rows { data, expert, pitch, among }
-            }
+            (_, Some(data)) if view.dims().has_contiguous_rows() => Weight::Rows { data, expert, pitch: row, among },
+            (_, Some(data)) if d.k == 1 || row == 1 => Weight::Columns { data, expert, pitch: column },
             _ => Weight::Strided(*view),
         })
     }
@@ -96,8 +100,8 @@ impl<'a> Weight<'a> {
     pub fn of_nibbles(view: &Tensor<'a, u8>, format: i32, d: WeightSizes, outputs: &[Range<usize>]) -> Weight<'a> {
         match (format, view.memory_beside(outputs)) {
             (FORMAT_NZ, Some(data)) => Weight::NibbleRows { data, expert: d.k * d.n / 2, pitch: 32, stripe: 32 * d.k },
-            (_, Some(data)) => {
-                let (expert, pitch) = steps(view.dims(), d.k);
+            (_, Some(data)) if view.dims().has_contiguous_rows() => {
+                let [expert, pitch, _] = steps(view.dims(), d);
                 Weight::NibbleRows { data, expert, pitch, stripe: 32 }
             }
             _ => Weight::Nibbles(*view),
@@ -176,6 +180,10 @@ impl<'a> Weight<'a> {
                     level.run(PackStrip { weights, first: columns.start / 16, panels, sums });
                 }
             }
+            Weight::Columns { data, expert: stride, pitch } => {
+                let weights = WeightColumns { data: &data[expert * stride..], pitch, k, n: d.n };
+                level.run(PackColumns { weights, first: columns.start / 16, panels, sums });
+            }
             Weight::Strided(view) => {
                 let row = |i: usize| view.row(expert * k + i);
                 pack::pack_columns(panels, sums, k, n, |i, column| row(i).get(columns.start + column));
@@ -235,10 +243,15 @@ impl<'a> Weight<'a> {
     }
 }
 
-/// Elements from expert to expert of `[E,K,N]` or `[K,N]`, and from row to row. A row that none follows may have any.
-fn steps(dims: &Dims, k: usize) -> (usize, usize) {
-    let strides = dims.strides();
-    (if strides.len() == 3 { strides[0] } else { 0 }, if k > 1 { strides[strides.len() - 2] } else { 0 })
+/// Elements from expert to expert of `[E,K,N]` or `[K,N]`, from row to row and from column to column. Where there is one, its stride may be
+/// any.
+fn steps(dims: &Dims, d: WeightSizes) -> [usize; 3] {
+    let some = |count: usize, stride: usize| if count > 1 { stride } else { 0 };
+    match *dims.strides() {
+        [expert, row, column] => [some(d.experts.unwrap_or(1), expert), some(d.k, row), some(d.n, column)],
+        [row, column] => [0, some(d.k, row), some(d.n, column)],
+        _ => [0; 3],
+    }
 }
 
 /// The four bits of a column, the low half of its byte for an even one.

@@ -27,7 +27,7 @@ mod woven;
 
 pub use attention::{Attention, KvTiled};
 pub use matmul::{Finished, MATMUL_WORDS, Matmul, Sink, Tiled};
-pub use pack_strip::{NibbleRows, PackNibbles, PackStrip};
+pub use pack_strip::{NibbleRows, PackColumns, PackNibbles, PackStrip, WeightColumns};
 pub use panel_by_panel::PanelByPanel;
 pub use rows::{Activations, Bands, PackBand, PackRows, PackedRows, row_words};
 pub use unpacked::{MatmulRows, UNPACKED_WORDS};

@@ -1,8 +1,8 @@
-//! Packing of panels from weights that lie row by row: of eight bits, and of four, which are widened first.
+//! Packing of panels from weights that lie row by row, of eight bits and of four, which are widened first, and column by column.
 
 use super::weight_rows::{SLICE, WeightRows, pitch};
 use crate::dispatch::{Kernel, compiled_here};
-use crate::pack::{ones, panel_vectors};
+use crate::pack::{column_sums, ones, panel_vectors};
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
@@ -152,6 +152,62 @@ impl Kernel for PackNibbles<'_> {
                 let part = (&(0..sums.len()), 0..(vectors - from).min(SLICE / 4));
                 pack_next(s, &rows, part, (panels, vectors, from), sums);
             }
+        }
+    }
+}
+
+/// A weight that lies column by column.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightColumns<'a> {
+    /// The elements.
+    pub data: &'a [i8],
+    /// Elements from column to column.
+    pub pitch: usize,
+    /// Rows.
+    pub k: usize,
+    /// Columns.
+    pub n: usize,
+}
+
+/// Packs some panels of a weight that lies column by column: each quad is four neighbours.
+pub struct PackColumns<'a> {
+    /// The weights.
+    pub weights: WeightColumns<'a>,
+    /// The first of the panels.
+    pub first: usize,
+    /// [`panel_vectors`]`(k)` for each 16 columns.
+    pub panels: &'a mut [[i8; 64]],
+    /// One for each 16 columns.
+    pub sums: &'a mut [[i8; 64]],
+}
+
+impl Kernel for PackColumns<'_> {
+    type Output = ();
+    compiled_here!();
+
+    #[inline(always)]
+    fn run<S: Dot>(self, s: S) {
+        let PackColumns { weights: WeightColumns { data, pitch, k, n }, first, panels, sums } = self;
+        let one = ones(s);
+        for ((panel, vectors), sums) in (first..).zip(panels.chunks_exact_mut(panel_vectors(k))).zip(sums) {
+            // As many as stay in the first cache while all columns pass.
+            for (part, vectors) in vectors.chunks_mut(SLICE).enumerate() {
+                for column in 0..16 {
+                    let whole = if 16 * panel + column < n { &data[(16 * panel + column) * pitch..][..k] } else { &[] };
+                    let (quads, rest) = whole.get(4 * SLICE * part..).unwrap_or_default().as_chunks::<4>();
+                    let mut to = vectors.iter_mut().map(|vector| &mut vector.as_chunks_mut::<4>().0[column]);
+                    // In this order none of `to` is lost where the quads end.
+                    for (quad, to) in quads.iter().zip(to.by_ref()) {
+                        *to = *quad;
+                    }
+                    let mut last = [0; 4];
+                    last[..rest.len()].copy_from_slice(rest);
+                    for to in to {
+                        *to = core::mem::take(&mut last);
+                    }
+                }
+            }
+            *sums = column_sums(s, one, vectors);
         }
     }
 }

@@ -38,6 +38,7 @@ instantiate! {
     pack_band: tiles::PackBand<'static>;
     pack_strip: tiles::PackStrip<'static>;
     pack_nibbles: tiles::PackNibbles<'static>;
+    pack_columns: tiles::PackColumns<'static>;
     matmul_rows: tiles::MatmulRows<'static>;
     matmul_4x32x1024: tiles::Tiled<'static, 4, 2, 1024>;
     matmul_8x128x256: tiles::Tiled<'static, 8, 8, 256>;
