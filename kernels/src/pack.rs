@@ -75,7 +75,7 @@ pub fn packed_bytes(experts: usize, k: usize, n: usize) -> Option<usize> {
     Sizes { experts, k, n }.bytes()
 }
 
-/// A packed weight that was found whole.
+/// A packed weight whose header and length were found right; what lies behind the header is not looked at.
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     body: &'a [[i8; 64]],

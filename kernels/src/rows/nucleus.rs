@@ -169,7 +169,7 @@ impl Front {
 pub struct Row<'a, T> {
     /// The logits.
     pub row: &'a [T],
-    /// 0 < p < 1
+    /// 0 < p <= 1
     pub p: f32,
     /// The largest.
     pub max: f32,
@@ -260,7 +260,7 @@ pub fn listed<S: Simd, T: Element, const BLOCK: usize>(
     Cut::Beyond
 }
 
-/// What top-p keeps of a row, 0 < p < 1, with these weights. The maxima are its block maxima. `front` is what is known of it, if
+/// What top-p keeps of a row, 0 < p <= 1, with these weights. The maxima are its block maxima. `front` is what is known of it, if
 /// something is; then the list is sorted.
 #[inline(always)]
 pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
