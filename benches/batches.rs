@@ -1,6 +1,6 @@
 //! TopKTopPSample of 64 rows by several threads against one.
 //!
-//! `cargo bench --bench batches [-- --threads COUNT] [--v V]`. One thread and the others, each on a core of its own, take turns over the
+//! `cargo bench --bench batches [-- [--threads COUNT] [--v V]]`. One thread and the others, each on a core of its own, take turns over the
 //! same batch; the medians of 25 rounds, of the times and of how much sooner the threads were done. The largest element of each row
 //! is found the same way: what reads the rows and does nothing else can hardly be outrun where memory is what all wait for. Without
 //! `--bench`, as `cargo test` runs it, short rows once.

@@ -1,8 +1,8 @@
 // tilekern: token sampling and the int8 LLaMA decoder, on the processor. Made by cbindgen from ffi/src; do not edit.
 //
 // Status: 0; 161001 a required pointer is NULL; 161002 a dtype, rank, shape, stride or range is wrong; 561002 a size is outside what
-// the operator supports (the vocabulary of tk_top_k_top_p_sample, of its first version and of a decoding: 2^20), or the `q` of the former
-// has another shape;
+// the operator supports (the vocabulary of tk_top_k_top_p_sample, of its first version and of a decoding: 2^20), or the `q` of
+// tk_top_k_top_p_sample has another shape;
 // -1 workspace; -2 not supported here; -3 backend; -4 a `parallel_for` that was seen to break its promise, after which outputs are
 // unspecified. Any other call that fails writes nothing but the message and the `backend_status` of its context (tk_model_encode also
 // the count that it wants; an NPU that fails in the midst of its work may have written outputs); a success leaves both as they were.

@@ -290,7 +290,7 @@ fn columns_that_lie_apart_are_packed_as_columns_are() {
     for (k, n, pitch) in
         [(1, 1usize, 1), (3, 5, 9), (4, 16, 4), (64, 64, 64), (67, 33, 70), (1024, 17, 1024), (1027, 40, 1031), (9, 20, 0)]
     {
-        let w: Vec<i8> = (0..n * pitch + k).map(|_| random.int8()).collect();
+        let w: Vec<i8> = (0..(n - 1) * pitch + k).map(|_| random.int8()).collect();
         for first in [0, 1].into_iter().filter(|first| 16 * first < n) {
             let (count, vectors) = (n.div_ceil(16) - first, panel_vectors(k));
             let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
@@ -319,7 +319,8 @@ fn rows_of_four_bits_are_packed_as_columns_are() {
         (80, 128, 32, 32 * 80),
         (272, 192, 32, 32 * 272),
     ] {
-        let data: Vec<u8> = (0..k * pitch.max(n / 2)).map(|_| random.int8() as u8).collect();
+        let extent = if stripe == 32 { (k - 1) * pitch + n / 2 } else { k * n / 2 };
+        let data: Vec<u8> = (0..extent).map(|_| random.int8() as u8).collect();
         let weight = |i: usize, j: usize| {
             let byte = data[j / 64 * stripe + i * pitch + j % 64 / 2];
             if j % 2 == 0 { (byte << 4) as i8 >> 4 } else { byte as i8 >> 4 }

@@ -30,7 +30,7 @@ impl<T: Element, P: ParallelFor> Run<Exponential<'_, Self, T>> for Host<P> {
         call.check(true)?;
         let (plan, stage) = plan::<T>(self.pool.workers())?;
         let stage = plan.carve(scratch)?.take_each(stage);
-        let rate = call.rate as f32;
+        let factor = 1.0 / call.rate as f32;
         let numbers = philox::Exponential::new(call.seed as u64, call.offset as u64, call.out.dims().elements() as u64);
         let out = call.out.reborrow().flattened();
         let (columns, _) = out.dims().last();
@@ -40,7 +40,7 @@ impl<T: Element, P: ParallelFor> Run<Exponential<'_, Self, T>> for Host<P> {
             for row in block.rows.clone() {
                 let first = (row * columns + at.start) as u64;
                 block.row(row).scatter(&mut stage[..at.len()], |output| {
-                    self.level.run(rows::Exponentials { numbers, first, rate, output });
+                    self.level.run(rows::Exponentials { numbers, first, factor, output });
                 });
             }
         });

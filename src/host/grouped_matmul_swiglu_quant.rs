@@ -150,14 +150,14 @@ impl<P: ParallelFor> Host<P> {
         let (plan, slots) = plan(self.pool.workers(), self.level, d, call.weight_format)?;
         let space = plan.carve(scratch)?;
         let offset = call.output_offset.as_ref().map_or(0..0, |offset| offset.bytes());
-        let outputs = [call.output.bytes(), call.output_scale.bytes(), offset];
+        let written = [call.output.bytes(), call.output_scale.bytes(), offset];
         let weight = match &call.weight {
             GroupedWeight::I8(view) => {
-                let weight = Weight::new("weight", view, call.weight_format, d.weight(), &outputs)?;
+                let weight = Weight::new("weight", view, call.weight_format, d.weight(), &written)?;
                 weight.expect_four_bits("weight", d.scales.is_some())?;
                 weight
             }
-            GroupedWeight::I4(view) => Weight::of_nibbles(view, call.weight_format, d.weight(), &outputs),
+            GroupedWeight::I4(view) => Weight::of_nibbles(view, call.weight_format, d.weight(), &written),
         };
         let (list, counts) = (call.group_list, call.group_list_type == 1);
         groups(&list, counts, d.m, |_, _, _| {})?;

@@ -132,13 +132,13 @@ impl<'s> HalfProducts<'s> {
             let window = |sums| strip.panels.window(strip.range.start, w.start(group), w.rows, sums);
             let (unknown, mut column_sums) = ([[0; 64]; WIDTH / 16], [[0; 64]; WIDTH / 16]);
             level.run(ColumnSums { panels: window(&unknown[..count]), sums: &mut column_sums[..count] });
-            let mut scale = [0.0; WIDTH];
-            scales(group, &mut scale[..columns]);
+            let mut own = [0.0; WIDTH];
+            scales(group, &mut own[..columns]);
             let pitch = w.groups * self.words();
             let packed = &self.packed[2 * rows.start * pitch + group * self.words()..];
             let x = PackedRows::strided(packed, w.rows, 2 * rows.len(), pitch);
             let weights = window(&column_sums[..count]);
-            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, sums, scales: &scale });
+            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, sums, scales: &own });
             level.run(Matmul { x, weights, panels: 0..count, words, sink });
         }
         for (row, [high, low]) in sums.as_chunks::<2>().0.iter().enumerate() {

@@ -39,7 +39,8 @@ pub(super) enum Weight<'a> {
     },
     /// `[E,K,N]` or `[K,N]` with any strides.
     Strided(Tensor<'a, i8>),
-    /// `[E,K,N/2]`, two columns to a byte, with a contiguous last dimension; or `[E,N/64,K/16,16,32]`, for each 64 columns the rows.
+    /// `[E,K,N/2]` or `[K,N/2]`, two columns to a byte, with a contiguous last dimension; or `[E,N/64,K/16,16,32]` or without E, for each
+    /// 64 columns the rows.
     NibbleRows {
         data: &'a [u8],
         expert: usize,

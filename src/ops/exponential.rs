@@ -5,13 +5,13 @@ use crate::backend::Backend;
 use crate::error::{Error, Value};
 use crate::tensor::Describe;
 
-/// Exponential numbers of a rate, `out_i = e_i / rate` with `e_i = -ln u_i` in f32, u_i from Philox4x32-10.
+/// Exponential numbers of a rate, `out_i = e_i * (1 / rate)` with `e_i = -ln u_i`, all in f32, u_i from Philox4x32-10.
 ///
 /// The number of an element follows from (seed, offset), its place i in row-major order and the size n of the tensor alone, by the
 /// mapping of CUDA on 78 multiprocessors: with `T = 256 * min(ceil(n / 256), 624)` threads, element i is served by thread i mod T in
 /// its turn r = i div T; the counter is `(ceil(offset / 4) + r div 4, i mod T)` as two words of 64 bits, the key is the seed, and word
-/// r mod 4 of the result is w. Then `u = w * 2^-32 + 2^-33` in f32, which is in (0,1], and -ln u is at least 2^-24. The quotient
-/// is rounded to f32, then to the dtype of `out`.
+/// r mod 4 of the result is w. Then `u = w * 2^-32 + 2^-33` in f32, which is in (0,1], and -ln u is at least 2^-24. The product
+/// is rounded to the dtype of `out` at the end. A rate below 2^-128 has an infinite reciprocal, one above f32's largest number one of 0.
 ///
 /// * Shapes: `out` of any rank and strides. Without rows nothing is written; another dimension of 0 is refused.
 /// * Dtypes: `out` f32, f16 or bf16. `seed` and `offset` are 64-bit patterns.

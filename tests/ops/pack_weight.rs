@@ -43,7 +43,7 @@ fn pack<'a, P: ParallelFor>(
     run(host, call).unwrap();
 }
 
-const SIZES: [[usize; 3]; 5] = [[1, 1, 1], [2, 5, 17], [3, 64, 64], [2, 67, 130], [1, 200, 340]];
+const SIZES: [[usize; 3]; 6] = [[1, 1, 1], [2, 1, 20], [2, 5, 17], [3, 64, 64], [2, 67, 130], [1, 200, 340]];
 
 #[test]
 fn bytes_of_every_order() {
@@ -57,6 +57,28 @@ fn bytes_of_every_order() {
                 pack(host, UnpackedWeight::I8(weight.view()), FORMAT_ND, [e, k, n], &mut packed);
                 let context = format!("{} {order:?}", host.isa().name());
                 check(&packed, Source::I8, [e, k, n], |e, i, j| w[(e * k + i) * n + j], &context);
+            });
+        }
+    }
+}
+
+/// Two numbers of four bits to a byte.
+fn halves(w: &[i8]) -> Vec<u8> {
+    w.as_chunks::<2>().0.iter().map(|[a, b]| (a & 15) as u8 | (*b as u8) << 4).collect()
+}
+
+#[test]
+fn halves_of_every_order() {
+    for [e, k, n] in [[1, 1, 2], [2, 5, 18], [3, 64, 64], [2, 67, 130], [1, 257, 34]] {
+        let mut random = Random(8);
+        let w: Vec<i8> = (0..e * k * n).map(|_| random.int8() >> 4).collect();
+        for order in [Order::Contiguous, Order::Pitched, Order::Transposed] {
+            let weight = Buffer::new(&[e, k, n / 2], order, &halves(&w), 0x99);
+            every_host(|host| {
+                let mut packed = vec![];
+                pack(host, UnpackedWeight::I4(weight.view()), FORMAT_ND, [e, k, n], &mut packed);
+                let context = format!("{} {order:?}", host.isa().name());
+                check(&packed, Source::I4, [e, k, n], |e, i, j| w[(e * k + i) * n + j], &context);
             });
         }
     }
@@ -78,7 +100,6 @@ fn blocks_and_halves_of_bytes() {
         }
         nz
     };
-    let halves = |w: &[i8]| -> Vec<u8> { w.as_chunks::<2>().0.iter().map(|[a, b]| (a & 15) as u8 | (*b as u8) << 4).collect() };
     let (nz, nd4, nz4) = (blocks(32), halves(&w), halves(&blocks(64)));
     every_host(|host| {
         let mut packed = [const { vec![] }; 4];

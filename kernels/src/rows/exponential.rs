@@ -6,14 +6,14 @@ use crate::per_element::per_element;
 use crate::philox::Exponential;
 use crate::simd::Dot;
 
-/// `output[i] = e / rate`, where e is number `first + i`.
+/// `output[i] = factor * e`, where e is number `first + i`.
 pub struct Exponentials<'a, T> {
     /// Of which tensor, with rate 1.
     pub numbers: Exponential,
     /// The element of the tensor that comes first.
     pub first: u64,
-    /// Above 0; 1 costs no division.
-    pub rate: f32,
+    /// 1 / rate.
+    pub factor: f32,
     /// Where they go.
     pub output: &'a mut [T],
 }
@@ -25,16 +25,13 @@ impl<T: Element> Kernel for Exponentials<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
+        let factor = s.splat(self.factor);
         self.numbers.walk(
             s,
             self.first,
             self.output.len(),
             #[inline(always)]
-            |span, words| {
-                let e = Exponential::of_words(s, words);
-                let e = if self.rate == 1.0 { e } else { s.div(e, s.splat(self.rate)) };
-                span.store(s, e, self.output);
-            },
+            |span, words| span.store(s, s.mul(Exponential::of_words(s, words), factor), self.output),
         );
     }
 }

@@ -112,16 +112,21 @@ impl NibbleRows<'_> {
 /// The halves of each byte, the low one first, as signed numbers of a byte each.
 #[inline(always)]
 fn widened<S: Simd>(s: S, bytes: &[u8; COLUMNS / 2]) -> [i8; COLUMNS] {
-    let all = |byte: u8| s.splat_i32(i32::from_le_bytes([byte; 4]));
     // Two bytes to a lane, which has room for their four halves.
     let pairs = s.load_u16(&bytemuck::cast(*bytes));
     let apart = s.and(s.or(pairs, s.shl(pairs, 8)), s.splat_i32(0x00FF_00FF));
-    let halves = s.and(s.or(apart, s.shl(apart, 4)), all(0x0F));
+    let halves = s.and(s.or(apart, s.shl(apart, 4)), every(s, 0x0F));
     // 8 is added and taken away again, from bytes that are large enough for no one to borrow of the next.
-    let large = s.or(s.xor(halves, all(0x08)), all(0x80));
+    let large = s.or(s.xor(halves, every(s, 0x08)), every(s, 0x80));
     let mut signed = [0; 16];
-    s.store_i32(s.xor(s.sub_i32(large, all(0x08)), all(0x80)), &mut signed);
+    s.store_i32(s.xor(s.sub_i32(large, every(s, 0x08)), every(s, 0x80)), &mut signed);
     bytemuck::cast(signed)
+}
+
+/// A byte in every byte.
+#[inline(always)]
+fn every<S: Simd>(s: S, byte: u8) -> S::I32 {
+    s.splat_i32(i32::from_le_bytes([byte; 4]))
 }
 
 /// Packs some panels of a weight of four bits.
@@ -143,7 +148,7 @@ impl Kernel for PackNibbles<'_> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let PackNibbles { weights, first, panels, sums } = self;
-        debug_assert!(first % 4 == 0);
+        assert!(first % 4 == 0, "the first of four panels");
         let (vectors, mut wide) = (panel_vectors(weights.k), [[0; COLUMNS]; _]);
         sums.fill([0; 64]);
         for ((strip, panels), sums) in (first / 4..).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
@@ -189,11 +194,11 @@ impl Kernel for PackColumns<'_> {
     fn run<S: Dot>(self, s: S) {
         let PackColumns { weights: WeightColumns { data, pitch, k, n }, first, panels, sums } = self;
         let one = ones(s);
-        for ((panel, vectors), sums) in (first..).zip(panels.chunks_exact_mut(panel_vectors(k))).zip(sums) {
-            // As many as stay in the first cache while all columns pass.
-            for (part, vectors) in vectors.chunks_mut(SLICE).enumerate() {
+        for ((number, panel), sums) in (first..).zip(panels.chunks_exact_mut(panel_vectors(k))).zip(sums) {
+            // As many vectors as stay in the first cache while all columns pass.
+            for (part, vectors) in panel.chunks_mut(SLICE).enumerate() {
                 for column in 0..16 {
-                    let whole = if 16 * panel + column < n { &data[(16 * panel + column) * pitch..][..k] } else { &[] };
+                    let whole = if 16 * number + column < n { &data[(16 * number + column) * pitch..][..k] } else { &[] };
                     let (quads, rest) = whole.get(4 * SLICE * part..).unwrap_or_default().as_chunks::<4>();
                     let mut to = vectors.iter_mut().map(|vector| &mut vector.as_chunks_mut::<4>().0[column]);
                     // In this order none of `to` is lost where the quads end.
@@ -207,7 +212,7 @@ impl Kernel for PackColumns<'_> {
                     }
                 }
             }
-            *sums = column_sums(s, one, vectors);
+            *sums = column_sums(s, one, panel);
         }
     }
 }
