@@ -11,7 +11,7 @@ use crate::tensor::Describe;
 /// mapping of CUDA on 78 multiprocessors: with `T = 256 * min(ceil(n / 256), 624)` threads, element i is served by thread i mod T in
 /// its turn r = i div T; the counter is `(ceil(offset / 4) + r div 4, i mod T)` as two words of 64 bits, the key is the seed, and word
 /// r mod 4 of the result is w. Then `u = w * 2^-32 + 2^-33` in f32, which is in (0,1], and -ln u is at least 2^-24. The product
-/// is rounded to the dtype of `out` at the end. A rate below 2^-128 has an infinite reciprocal, one above f32's largest number one of 0.
+/// is rounded to the dtype of `out` at the end. The reciprocal of 2^-128 and less is infinite, that of more than f32 holds 0.
 ///
 /// * Shapes: `out` of any rank and strides. Without rows nothing is written; another dimension of 0 is refused.
 /// * Dtypes: `out` f32, f16 or bf16. `seed` and `offset` are 64-bit patterns.
