@@ -3,13 +3,11 @@
 mod common;
 use common::{Random, levels};
 use tilekern_kernels::dispatch::{Isa, Level};
-use tilekern_kernels::pack::{
-    ColumnSums, HEADER, Packed, Panels, pack_columns, pack_floats, pack_i8, packed_bytes, panel_vectors,
-};
+use tilekern_kernels::pack::{ColumnSums, HEADER, Packed, Panels, pack_floats, pack_i8, packed_bytes};
 use tilekern_kernels::reference::{int8_dot, quantize_row};
 use tilekern_kernels::tiles::{
-    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, NibbleRows, PackBand, PackColumns, PackNibbles, PackRows, PackStrip,
-    PackedRows, PanelByPanel, Sink, Tiled, UNPACKED_WORDS, WeightColumns, WeightRows, row_words,
+    Activations, Bands, MATMUL_WORDS, Matmul, MatmulRows, PackBand, PackRows, PackedRows, PanelByPanel, Sink, Tiled,
+    UNPACKED_WORDS, WeightRows, row_words,
 };
 
 struct Case {
@@ -265,78 +263,6 @@ fn columns_of_nothing_are_packed() {
 #[should_panic = "columns of nothing"]
 fn columns_of_nothing_are_not_multiplied() {
     Panels::new(&[], &[[0; 64]; 2], 0, 19);
-}
-
-#[test]
-fn rows_are_packed_as_columns_are() {
-    let mut random = Random(45);
-    for (k, n, pitch) in [(1, 1usize, 1), (3, 5, 9), (4, 16, 16), (64, 64, 64), (67, 33, 40), (130, 100, 100), (256, 128, 131)] {
-        let w: Vec<i8> = (0..k * pitch).map(|_| random.int8()).collect();
-        let (count, vectors) = (n.div_ceil(16), panel_vectors(k));
-        let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
-        pack_columns(&mut panels, &mut sums, k, n, |i, j| w[i * pitch + j]);
-        for level in levels() {
-            let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
-            let weights = WeightRows { data: &w, pitch, stripe: 32, k, n, among: w.len() };
-            level.run(PackStrip { weights, first: 0, panels: &mut found, sums: &mut found_sums });
-            assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch}");
-        }
-    }
-}
-
-#[test]
-fn columns_that_lie_apart_are_packed_as_columns_are() {
-    let mut random = Random(48);
-    for (k, n, pitch) in
-        [(1, 1usize, 1), (3, 5, 9), (4, 16, 4), (64, 64, 64), (67, 33, 70), (1024, 17, 1024), (1027, 40, 1031), (9, 20, 0)]
-    {
-        let w: Vec<i8> = (0..(n - 1) * pitch + k).map(|_| random.int8()).collect();
-        for first in [0, 1].into_iter().filter(|first| 16 * first < n) {
-            let (count, vectors) = (n.div_ceil(16) - first, panel_vectors(k));
-            let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
-            pack_columns(&mut panels, &mut sums, k, n - 16 * first, |i, j| w[(16 * first + j) * pitch + i]);
-            for level in levels() {
-                let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
-                let weights = WeightColumns { data: &w, pitch, k, n };
-                level.run(PackColumns { weights, first, panels: &mut found, sums: &mut found_sums });
-                assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch} from {first}");
-            }
-        }
-    }
-}
-
-/// Rows with a pitch and stripes, from the first panel and from a later one, up to columns that end within a group of four panels.
-#[test]
-fn rows_of_four_bits_are_packed_as_columns_are() {
-    let mut random = Random(47);
-    for (k, n, pitch, stripe) in [
-        (1, 2usize, 1, 32),
-        (3, 6, 9, 32),
-        (64, 64, 32, 32),
-        (67, 34, 40, 32),
-        (257, 130, 65, 32),
-        (520, 256, 131, 32),
-        (80, 128, 32, 32 * 80),
-        (272, 192, 32, 32 * 272),
-    ] {
-        let extent = if stripe == 32 { (k - 1) * pitch + n / 2 } else { k * n / 2 };
-        let data: Vec<u8> = (0..extent).map(|_| random.int8() as u8).collect();
-        let weight = |i: usize, j: usize| {
-            let byte = data[j / 64 * stripe + i * pitch + j % 64 / 2];
-            if j % 2 == 0 { (byte << 4) as i8 >> 4 } else { byte as i8 >> 4 }
-        };
-        for first in [0, 4].into_iter().filter(|first| 16 * first < n) {
-            let (count, vectors) = (n.div_ceil(16) - first, panel_vectors(k));
-            let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
-            pack_columns(&mut panels, &mut sums, k, n - 16 * first, |i, j| weight(i, 16 * first + j));
-            for level in levels() {
-                let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
-                let weights = NibbleRows { data: &data, pitch, stripe, k, n };
-                level.run(PackNibbles { weights, first, panels: &mut found, sums: &mut found_sums });
-                assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} of {pitch} from {first}");
-            }
-        }
-    }
 }
 
 #[test]

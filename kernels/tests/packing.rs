@@ -1,0 +1,83 @@
+//! Panels of weights that lie in any way, on every instruction set: those of the plain definition, from the first and from a later one.
+
+mod common;
+use common::{Random, levels};
+use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::pack::{pack_columns, panel_vectors};
+use tilekern_kernels::tiles::{NibbleRows, PackColumns, PackNibbles, PackStrip, WeightColumns, WeightRows};
+
+/// Where panels and sums go.
+type Room<'a> = (&'a mut [[i8; 64]], &'a mut [[i8; 64]]);
+
+/// `pack` writes the panels of a weight of `k` rows and `n` columns from `first` on.
+fn packs([k, n, first]: [usize; 3], weight: impl Fn(usize, usize) -> i8, pack: impl Fn(Level, Room<'_>)) {
+    let (count, vectors) = (n.div_ceil(16) - first, panel_vectors(k));
+    let (mut panels, mut sums) = (vec![[0; 64]; count * vectors], vec![[0; 64]; count]);
+    pack_columns(&mut panels, &mut sums, k, n - 16 * first, |i, j| weight(i, 16 * first + j));
+    for level in levels() {
+        let (mut found, mut found_sums) = (vec![[7; 64]; count * vectors], vec![[7; 64]; count]);
+        pack(level, (&mut found, &mut found_sums));
+        assert!(found == panels && found_sums == sums, "{level:?} {k}x{n} from {first}");
+    }
+}
+
+#[test]
+fn rows() {
+    let mut random = Random(45);
+    for (k, n, pitch) in [(1, 1usize, 1), (3, 5, 9), (4, 16, 16), (64, 64, 64), (67, 33, 40), (130, 100, 100), (256, 128, 131)] {
+        let w: Vec<i8> = (0..k * pitch).map(|_| random.int8()).collect();
+        let weights = WeightRows { data: &w, pitch, stripe: 32, k, n, among: w.len() };
+        for first in [0, 2].into_iter().filter(|first| 16 * first < n) {
+            packs(
+                [k, n, first],
+                |i, j| w[i * pitch + j],
+                |level, (panels, sums)| level.run(PackStrip { weights, first, panels, sums }),
+            );
+        }
+    }
+}
+
+#[test]
+fn columns() {
+    let mut random = Random(48);
+    for (k, n, pitch) in
+        [(1, 1usize, 1), (3, 5, 9), (4, 16, 4), (64, 64, 64), (67, 33, 70), (1024, 17, 1024), (1027, 40, 1031), (9, 20, 0)]
+    {
+        let w: Vec<i8> = (0..(n - 1) * pitch + k).map(|_| random.int8()).collect();
+        let weights = WeightColumns { data: &w, pitch, k, n };
+        for first in [0, 1].into_iter().filter(|first| 16 * first < n) {
+            packs(
+                [k, n, first],
+                |i, j| w[j * pitch + i],
+                |level, (panels, sums)| level.run(PackColumns { weights, first, panels, sums }),
+            );
+        }
+    }
+}
+
+/// Rows with a pitch and stripes, up to columns that end within a group of four panels.
+#[test]
+fn rows_of_four_bits() {
+    let mut random = Random(47);
+    for (k, n, pitch, stripe) in [
+        (1, 2usize, 1, 32),
+        (3, 6, 9, 32),
+        (64, 64, 32, 32),
+        (67, 34, 40, 32),
+        (257, 130, 65, 32),
+        (520, 256, 131, 32),
+        (80, 128, 32, 32 * 80),
+        (272, 192, 32, 32 * 272),
+    ] {
+        let extent = if stripe == 32 { (k - 1) * pitch + n / 2 } else { k * n / 2 };
+        let data: Vec<u8> = (0..extent).map(|_| random.int8() as u8).collect();
+        let weight = |i: usize, j: usize| {
+            let byte = data[j / 64 * stripe + i * pitch + j % 64 / 2];
+            if j % 2 == 0 { (byte << 4) as i8 >> 4 } else { byte as i8 >> 4 }
+        };
+        let weights = NibbleRows { data: &data, pitch, stripe, k, n };
+        for first in [0, 4].into_iter().filter(|first| 16 * first < n) {
+            packs([k, n, first], weight, |level, (panels, sums)| level.run(PackNibbles { weights, first, panels, sums }));
+        }
+    }
+}
