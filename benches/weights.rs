@@ -1,4 +1,4 @@
-//! Weights that are no packed bytes: packing them, and products with weights of four bits.
+//! Weights that are no packed bytes: packing them, loading a model of floats, and products with weights of four bits.
 //!
 //! `cargo bench --bench weights [-- --isa NAME]`. Medians, one thread. Without `--bench`, as `cargo test` runs it, small sizes once.
 
@@ -9,8 +9,9 @@ use arguments::Arguments;
 use median::median;
 use std::time::Instant;
 use tilekern::kernels::pack::packed_bytes;
+use tilekern::llama::{Model, ModelOptions};
 use tilekern::ops::*;
-use tilekern::{Host, Run, Scratch, Serial, Tensor, TensorMut, f16};
+use tilekern::{Host, Run, Scratch, Serial, Tensor, TensorMut, bf16, f16};
 
 struct Setting {
     host: Host,
@@ -31,7 +32,7 @@ impl Setting {
 
     /// Packs a weight of `size` rows and columns.
     fn pack<'a>(&self, name: &str, weight: UnpackedWeight<'a, Host>, packed: &'a mut [i8], scale: &'a mut [f32]) {
-        let floats = matches!(weight, UnpackedWeight::F32(_) | UnpackedWeight::F16(_));
+        let floats = !matches!(weight, UnpackedWeight::I8(_) | UnpackedWeight::I4(_));
         let (length, size) = (packed.len(), scale.len());
         let mut call = PackWeight::new(weight, TensorMut::new([length], packed).unwrap());
         if floats {
@@ -64,6 +65,26 @@ impl Setting {
     }
 }
 
+/// A llama2.c file of version 0: its sizes, then numbers.
+fn llama2c([dim, hidden, layers, vocab]: [usize; 4]) -> Vec<u8> {
+    let (heads, context) = (dim / 64, 256);
+    let layer = 2 * dim + 4 * dim * dim + 3 * dim * hidden;
+    let count = vocab * dim + layers * layer + dim + context * dim / heads;
+    let sizes = [dim, hidden, layers, heads, heads, vocab, context].map(|size| (size as i32).to_le_bytes());
+    let numbers = (0..count).map(|i: usize| ((i.wrapping_mul(2_654_435_761) >> 7) % 2001) as f32 * 1e-4 - 0.1);
+    sizes.into_iter().chain(numbers.map(f32::to_le_bytes)).flatten().collect()
+}
+
+/// Loads a model, on whatever the processor has.
+fn load(full: bool) {
+    let file = llama2c(if full { [1024, 2816, 8, 16_384] } else { [64, 128, 1, 300] });
+    let options = ModelOptions::default();
+    let mut memory = Scratch::new(Model::<f16>::layout(&options, &file).unwrap());
+    let setting = Setting { host: Host::new(), rounds: if full { 7 } else { 1 } };
+    let time = setting.time(|| assert!(Model::<f16>::load(&options, &file, &mut memory).is_ok()));
+    println!("load a model of f32, {} MiB, as f16 and int8 {time:9.2} ms", file.len() >> 20);
+}
+
 fn main() {
     let arguments = Arguments::new();
     let full = arguments.full();
@@ -71,8 +92,10 @@ fn main() {
     let bytes: Vec<i8> = (0..size * size).map(|i: usize| (i.wrapping_mul(2_654_435_761) >> 13) as i8).collect();
     let floats: Vec<f32> = bytes.iter().map(|&byte| f32::from(byte) * 0.01).collect();
     let halves: Vec<f16> = floats.iter().map(|&x| f16::from_f32(x)).collect();
+    let brains: Vec<bf16> = floats.iter().map(|&x| bf16::from_f32(x)).collect();
     let nibbles: &[u8] = bytemuck::cast_slice(&bytes[..size * size / 2]);
     let length = packed_bytes(1, size, size).unwrap();
+    load(full);
     for isa in arguments.isas() {
         let Ok(host) = Host::with(isa, Serial) else { continue };
         println!("{}", isa.name());
@@ -88,6 +111,13 @@ fn main() {
         setting.pack("i4", UnpackedWeight::I4(Tensor::new([size, size / 2], nibbles).unwrap()), &mut packed, &mut scale);
         setting.pack("f32", UnpackedWeight::F32(Tensor::new(shape, &floats).unwrap()), &mut packed, &mut scale);
         setting.pack("f16", UnpackedWeight::F16(Tensor::new(shape, &halves).unwrap()), &mut packed, &mut scale);
+        setting.pack("bf16", UnpackedWeight::BF16(Tensor::new(shape, &brains).unwrap()), &mut packed, &mut scale);
+        setting.pack(
+            "f16, K contiguous",
+            UnpackedWeight::F16(Tensor::strided(shape, [1, size], &halves).unwrap()),
+            &mut packed,
+            &mut scale,
+        );
         setting.pack(
             "f32, K contiguous",
             UnpackedWeight::F32(Tensor::strided(shape, [1, size], &floats).unwrap()),

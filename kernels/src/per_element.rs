@@ -6,7 +6,7 @@ use crate::rows::{
     ApplyTopKTopP, Choice, DequantResidual, DequantResidualRmsNormQuant, Exponentials, FirstMax, GroupSwigluQuant, InPlace,
     KeepPrefix, Narrow, Project, Quantize, RmsNorm, RmsNormQuant, SampleV1, Scale, Summary, Widen,
 };
-use crate::tiles::Attention;
+use crate::tiles::{Attention, PackFloatColumns, PackFloats};
 
 macro_rules! compiled {
     ($($name:ident: $kernel:ident => $output:ty;)*) => {
@@ -43,6 +43,8 @@ compiled! {
     run_first_max: FirstMax => (usize, Summary);
     run_group_swiglu_quant: GroupSwigluQuant => [f32; 2];
     run_attention: Attention => ();
+    run_pack_floats: PackFloats => ();
+    run_pack_float_columns: PackFloatColumns => ();
     run_sample: InPlace => Choice;
     run_sample_v1: SampleV1 => Choice;
     run_apply_top_k_top_p: ApplyTopKTopP => ();

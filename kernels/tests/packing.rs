@@ -1,10 +1,15 @@
 //! Panels of weights that lie in any way, on every instruction set: those of the plain definition, from the first and from a later one.
 
 mod common;
-use common::{Random, levels};
+use common::{Random, bits, levels};
+use half::{bf16, f16};
 use tilekern_kernels::dispatch::Level;
+use tilekern_kernels::element::Element;
 use tilekern_kernels::pack::{pack_columns, panel_vectors};
-use tilekern_kernels::tiles::{NibbleRows, PackColumns, PackNibbles, PackStrip, WeightColumns, WeightRows};
+use tilekern_kernels::reference::quantize_row;
+use tilekern_kernels::tiles::{
+    FloatRows, NibbleRows, PackColumns, PackFloatColumns, PackFloats, PackNibbles, PackStrip, WeightColumns, WeightRows,
+};
 
 /// Where panels and sums go.
 type Room<'a> = (&'a mut [[i8; 64]], &'a mut [[i8; 64]]);
@@ -78,6 +83,60 @@ fn rows_of_four_bits() {
         let weights = NibbleRows { data: &data, pitch, stripe, k, n };
         for first in [0, 4].into_iter().filter(|first| 16 * first < n) {
             packs([k, n, first], weight, |level, (panels, sums)| level.run(PackNibbles { weights, first, panels, sums }));
+        }
+    }
+}
+
+/// Floats of `k` rows and `n` columns from panel `first` on: ordinary columns, and such as have no usable scale.
+fn packs_floats<T: Element>([k, n, first]: [usize; 3], random: &mut Random) {
+    let mut w: Vec<T> = (0..k * n).map(|_| T::narrow(random.number())).collect();
+    for j in 0..n {
+        let scale = [1.0, 1.0, 1.0, 0.0, 1e-38, 1e-42, f32::INFINITY, f32::NAN][random.below(8)];
+        match scale.is_finite() {
+            true => (0..k).for_each(|i| w[i * n + j] = T::narrow(w[i * n + j].as_() * scale)),
+            false => w[random.below(k) * n + j] = T::narrow(scale),
+        }
+    }
+    let (mut codes, mut scales) = (vec![0; k * n], vec![0; n]);
+    for j in 0..n {
+        let mut column = vec![0; k];
+        scales[j] = bits(quantize_row(k, |i| w[i * n + j].as_(), &mut column));
+        (0..k).for_each(|i| codes[i * n + j] = column[i]);
+    }
+    let pitch = [n + random.below(5), k + random.below(5)];
+    let (mut rows, mut columns) = (vec![w[0]; k * pitch[0]], vec![w[0]; n * pitch[1]]);
+    for (i, j) in (0..k).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        (rows[i * pitch[0] + j], columns[j * pitch[1] + i]) = (w[i * n + j], w[i * n + j]);
+    }
+    for by_row in [true, false] {
+        packs(
+            [k, n, first],
+            |i, j| codes[i * n + j],
+            |level, (panels, sums)| {
+                let mut found = vec![7.0; n - 16 * first];
+                let scales_found = &mut found[..];
+                if by_row {
+                    let weights = FloatRows { data: &rows, pitch: pitch[0], k };
+                    level.run(PackFloats { weights, first, panels, sums, scales: scales_found });
+                } else {
+                    let weights = WeightColumns { data: &columns, pitch: pitch[1], k, n };
+                    level.run(PackFloatColumns { weights, first, panels, sums, scales: scales_found });
+                }
+                let found: Vec<u32> = found.into_iter().map(bits).collect();
+                assert_eq!(found, scales[16 * first..], "{level:?} {k}x{n} from {first}, by row: {by_row}");
+            },
+        );
+    }
+}
+
+#[test]
+fn floats() {
+    let mut random = Random(49);
+    for (k, n) in [(1, 1), (3, 5), (4, 16), (64, 64), (67, 33), (130, 300), (260, 513), (1029, 40)] {
+        for first in [0, 1, 4].into_iter().filter(|first| 16 * first < n) {
+            packs_floats::<f32>([k, n, first], &mut random);
+            packs_floats::<f16>([k, n, first], &mut random);
+            packs_floats::<bf16>([k, n, first], &mut random);
         }
     }
 }

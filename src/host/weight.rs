@@ -246,7 +246,7 @@ impl<'a> Weight<'a> {
 
 /// Elements from expert to expert of `[E,K,N]` or `[K,N]`, from row to row and from column to column. Where there is one, its stride may be
 /// any.
-fn steps(dims: &Dims, d: WeightSizes) -> [usize; 3] {
+pub(super) fn steps(dims: &Dims, d: WeightSizes) -> [usize; 3] {
     let some = |count: usize, stride: usize| if count > 1 { stride } else { 0 };
     match *dims.strides() {
         [expert, row, column] => [some(d.experts.unwrap_or(1), expert), some(d.k, row), some(d.n, column)],

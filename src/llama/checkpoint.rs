@@ -5,8 +5,11 @@
 //! read little-endian at any alignment.
 
 use crate::error::{Error, Value};
+use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
-use tilekern_kernels::pack;
+use tilekern_kernels::pack::{self, Source};
+use tilekern_kernels::rows::Narrow;
+use tilekern_kernels::tiles::{PackColumns, PackFloatColumns, WeightColumns};
 
 mod parts;
 
@@ -179,32 +182,19 @@ impl<'f> Checkpoint<'f> {
                 _ => false,
             };
             for layer in 0..if part.in_layers() { self.shape.layers } else { 1 } {
-                if part.is_vector() {
-                    let vector = self.vector(part, layer);
-                    vector.validate(part.name())?;
-                    let count = if kept { vector.0.len() } else { 0 };
-                    finite::<T>(part.name(), (0..count).map(|i| vector.get(i)))?;
-                } else {
-                    let matrix = self.matrix(part, layer);
-                    matrix.validate(part.name())?;
-                    let count = if kept { matrix.outputs * matrix.inputs } else { 0 };
-                    finite::<T>(part.name(), (0..count).map(|i| matrix.get(i / matrix.inputs, i % matrix.inputs)))?;
+                let largest = match part.is_vector() {
+                    true => self.vector(part, layer).largest(part.name())?,
+                    false => self.matrix(part, layer).largest(part.name())?,
+                };
+                // Rounding keeps the order: if the largest is finite as `T`, all are.
+                let narrowed: f32 = T::narrow(largest).as_();
+                if kept && !narrowed.is_finite() {
+                    let expected = "numbers that are finite in the dtype of the model";
+                    return Err(Error::invalid(part.name(), expected, f64::from(largest)));
                 }
             }
         }
         Ok(())
-    }
-}
-
-/// Numbers that are finite as `T`.
-fn finite<T: Element>(name: &'static str, mut numbers: impl Iterator<Item = f32>) -> Result<(), Error> {
-    let infinite = |&x: &f32| {
-        let kept: f32 = T::narrow(x).as_();
-        !kept.is_finite()
-    };
-    match numbers.find(infinite) {
-        None => Ok(()),
-        Some(x) => Err(Error::invalid(name, "numbers that are finite in the dtype of the model", f64::from(x))),
     }
 }
 
@@ -222,9 +212,18 @@ impl Floats<'_> {
         f32::from_le_bytes(self.0[i])
     }
 
-    fn validate(&self, name: &'static str) -> Result<(), Error> {
-        let finite = (0..self.0.len()).all(|i| self.get(i).is_finite());
-        if finite { Ok(()) } else { Err(Error::invalid(name, "finite numbers", "an infinity or a NaN")) }
+    /// Where they are numbers of this machine as they lie.
+    fn aligned(&self) -> Option<&[f32]> {
+        let own = cfg!(target_endian = "little").then_some(self.0.as_flattened());
+        own.and_then(|bytes| bytemuck::try_cast_slice(bytes).ok())
+    }
+
+    /// The largest magnitude of numbers that are all finite.
+    fn largest(&self, name: &'static str) -> Result<f32, Error> {
+        // The bits of magnitudes order as they do, with infinity and NaN above all.
+        let magnitudes = self.0.iter().map(|&bytes| u32::from_le_bytes(bytes) & 0x7FFF_FFFF);
+        let largest = f32::from_bits(magnitudes.fold(0, u32::max));
+        if largest.is_finite() { Ok(largest) } else { Err(Error::invalid(name, "finite numbers", "an infinity or a NaN")) }
     }
 }
 
@@ -257,33 +256,59 @@ impl Matrix<'_> {
 
     /// Packs it, one scale for each output.
     pub fn pack(&self, packed: &mut [i8], scales: &mut [f32]) {
-        let (k, n) = (self.inputs, self.outputs);
+        let (level, k, n) = (Level::detect(), self.inputs, self.outputs);
+        pack::pack_header(packed, [1, k, n], Source::I8);
+        let (panels, sums) = packed[pack::HEADER..].as_chunks_mut().0.split_at_mut(n.div_ceil(16) * pack::panel_vectors(k));
         match &self.values {
-            Values::F32(values) => pack::pack_floats(packed, k, n, |k, n| values.get(n * self.inputs + k), scales),
+            Values::F32(values) => match values.aligned() {
+                Some(data) => {
+                    let weights = WeightColumns { data, pitch: k, k, n };
+                    level.run(PackFloatColumns { weights, first: 0, panels, sums, scales });
+                }
+                None => pack::quantize_columns(panels, sums, k, n, |i, o| values.get(o * k + i), scales),
+            },
             Values::I8 { scales: stored, values, .. } => {
                 for (o, scale) in scales.iter_mut().enumerate() {
                     *scale = stored.get(o);
                 }
-                pack::pack_i8(packed, k, n, |k, n| values[n * self.inputs + k]);
+                let weights = WeightColumns { data: values, pitch: k, k, n };
+                level.run(PackColumns { weights, first: 0, panels, sums });
             }
         }
     }
 
-    fn validate(&self, name: &'static str) -> Result<(), Error> {
+    /// Narrows it, row by row.
+    pub fn narrow<T: Element>(&self, to: &mut [T]) {
+        const PART: usize = 256;
+        let level = Level::detect();
+        for (o, row) in to.chunks_exact_mut(self.inputs).enumerate() {
+            for (part, output) in row.chunks_mut(PART).enumerate() {
+                let mut numbers = [0.0; PART];
+                let numbers = &mut numbers[..output.len()];
+                numbers.iter_mut().zip(PART * part..).for_each(|(x, i)| *x = self.get(o, i));
+                level.run(Narrow { input: numbers, output });
+            }
+        }
+    }
+
+    /// The largest magnitude of a matrix that contains what it may.
+    fn largest(&self, name: &'static str) -> Result<f32, Error> {
         match &self.values {
-            Values::F32(values) => values.validate(name),
+            Values::F32(values) => values.largest(name),
             Values::I8 { scales, values, padding } => {
-                scales.validate(name)?;
+                scales.largest(name)?;
                 if (0..self.outputs).any(|o| scales.get(o) < 0.0) {
                     return Err(Error::invalid(name, "scales of at least 0", "a negative one"));
                 }
-                if values.contains(&i8::MIN) {
+                let most = |row: &[i8]| row.iter().map(|value| value.unsigned_abs()).fold(0, u8::max);
+                if most(values) > 127 {
                     return Err(Error::invalid(name, "values from -127 to 127", -128i64));
                 }
                 if padding.iter().any(|&b| b != 0) {
                     return Err(Error::invalid(name, "padding of zeros", "other bytes"));
                 }
-                Ok(())
+                let rows = values.chunks_exact(self.inputs).enumerate();
+                Ok(rows.map(|(o, row)| scales.get(o) * f32::from(most(row))).fold(0.0, f32::max))
             }
         }
     }

@@ -173,9 +173,7 @@ impl<'m, T: Element> Model<'m, T> {
 
         let table = |part: &super::checkpoint::Matrix<'_>, slot| {
             let table: &'m mut [T] = space.take(slot);
-            for (o, row) in table.chunks_exact_mut(shape.dim).enumerate() {
-                row.iter_mut().enumerate().for_each(|(i, x)| *x = T::narrow(part.get(o, i)));
-            }
+            part.narrow(table);
             &*table
         };
         let embedding = table(&checkpoint.matrix(Part::Embedding, 0), slots.embedding);

@@ -1,5 +1,7 @@
 //! Model files and tokenizers: what is read from good ones, and that no bad one does harm.
 
+use std::alloc::Layout;
+
 use crate::common::{Random, rounds};
 use crate::models::{Weights, memory, seal, stories, tokenizer, tokenizer_of};
 use tilekern::llama::{Decoding, DecodingConfig, HeadKind, Model, ModelOptions};
@@ -153,6 +155,25 @@ fn numbers_must_fit_the_dtype() {
     let classifier = |weights: &mut Weights| weights.classifier.as_mut().unwrap()[3] = 7e4;
     assert_eq!([HeadKind::Int8, HeadKind::Float].map(|head| blamed(&classifier, head)), [None, Some("classifier")]);
     assert_eq!(blamed(&|weights| weights.layers[0].w1[0] = 7e4, HeadKind::Float), None, "packed weights have scales");
+}
+
+/// Numbers that do not lie as numbers of this machine are read one by one; the model is the same.
+#[test]
+fn files_load_at_any_address() {
+    for (weights, head) in [(Weights::tiny(6, true), HeadKind::Float), (Weights::tiny(6, false), HeadKind::Int8)] {
+        for file in [weights.version_0(), weights.version_1(), weights.tkm(&tokenizer(300))] {
+            let options = ModelOptions { head, ..Default::default() };
+            let loaded = [0, 1, 2, 3].map(|offset| {
+                let mut moved = Scratch::new(Layout::from_size_align(file.len() + offset, 64).unwrap());
+                moved[offset..].copy_from_slice(&file);
+                let mut memory = memory::<f16>(&options, &file);
+                memory.fill(0);
+                Model::<f16>::load(&options, &moved[offset..], &mut memory).unwrap();
+                memory.to_vec()
+            });
+            assert!(loaded[1..].iter().all(|memory| *memory == loaded[0]));
+        }
+    }
 }
 
 #[test]

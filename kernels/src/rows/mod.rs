@@ -9,7 +9,7 @@ pub use sum::row_sum;
 mod rms_norm;
 pub use rms_norm::{RmsNorm, RmsNormQuant};
 
-mod quantize;
+pub(crate) mod quantize;
 pub use quantize::{Quantize, quantize};
 
 mod quantiser;

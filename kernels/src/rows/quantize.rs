@@ -28,17 +28,17 @@ pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32 + Copy, 
 }
 
 /// 2^-128: up to it the reciprocal of a scale is not finite.
-const SMALLEST: f32 = f32::from_bits(0x0020_0000);
+pub(crate) const SMALLEST: f32 = f32::from_bits(0x0020_0000);
 
 /// Whether there is a scale to divide by.
 #[inline(always)]
-pub(super) fn usable(scale: f32) -> bool {
+pub(crate) fn usable(scale: f32) -> bool {
     scale > SMALLEST && scale < f32::INFINITY
 }
 
 /// `max |v|` of `n` numbers, a NaN above all: the bits of magnitudes order as they do.
 #[inline(always)]
-pub(super) fn top<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32) -> f32 {
+pub(crate) fn top<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32) -> f32 {
     let magnitude = s.splat_i32(0x7FFF_FFFF);
     let mut top = s.splat_i32(0);
     vectors(
@@ -51,7 +51,7 @@ pub(super) fn top<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32) -> f3
 
 /// `output = rne(value)`, |value| below 2^22; zeros where there is no scale.
 #[inline(always)]
-pub(super) fn round<S: Simd>(s: S, usable: bool, n: usize, value: impl Fn(Span) -> S::F32, output: &mut [i8]) {
+pub(crate) fn round<S: Simd>(s: S, usable: bool, n: usize, value: impl Fn(Span) -> S::F32, output: &mut [i8]) {
     if !usable {
         output[..n].fill(0);
         return;

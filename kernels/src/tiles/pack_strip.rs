@@ -1,13 +1,29 @@
-//! Packing of panels from weights that lie row by row, of eight bits and of four, which are widened first, and column by column.
+//! Packing of panels from weights that lie row by row, of eight bits and of four, which are widened first.
 
 use super::weight_rows::{SLICE, WeightRows, pitch};
 use crate::dispatch::{Kernel, compiled_here};
-use crate::pack::{column_sums, ones, panel_vectors};
+use crate::pack::{ones, panel_vectors};
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
-/// Packs some quads of the next panels of `left`, of which the first is even, `at` vectors behind where each begins in `to`, and adds them
-/// to the sums. Returns how many panels.
+/// Packs some quads of `panels`, of which the first is even, `at` vectors behind where each begins in `to`, and adds them to the sums.
+#[inline(always)]
+pub(super) fn pack_quads<S: Dot>(
+    s: S,
+    weights: &WeightRows<'_>,
+    (panels, quads): (Range<usize>, Range<usize>),
+    (to, vectors, at): (&mut [[i8; 64]], usize, usize),
+    sums: &mut [[i8; 64]],
+) {
+    let mut left = panels.clone();
+    while !left.is_empty() {
+        let done = left.start - panels.start;
+        let to = (&mut to[done * vectors..], vectors, at);
+        left.start += pack_next(s, weights, (&left, quads.clone()), to, &mut sums[done..]);
+    }
+}
+
+/// The same of the next of the panels of `left`. Returns how many.
 #[inline(always)]
 fn pack_next<S: Dot>(
     s: S,
@@ -59,12 +75,8 @@ impl Kernel for PackStrip<'_> {
         let (vectors, all) = (panel_vectors(weights.k), first..first + sums.len());
         sums.fill([0; 64]);
         for from in (0..vectors).step_by(SLICE / 4) {
-            let (quads, mut left) = (from..vectors.min(from + SLICE / 4), all.clone());
-            while !left.is_empty() {
-                let done = left.start - first;
-                let to = (&mut panels[done * vectors..], vectors, from);
-                left.start += pack_next(s, &weights, (&left, quads.clone()), to, &mut sums[done..]);
-            }
+            let quads = from..vectors.min(from + SLICE / 4);
+            pack_quads(s, &weights, (all.clone(), quads), (panels, vectors, from), sums);
         }
     }
 }
@@ -154,65 +166,9 @@ impl Kernel for PackNibbles<'_> {
         for ((strip, panels), sums) in (first / 4..).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
             for from in (0..vectors).step_by(SLICE / 4) {
                 let rows = weights.widen(s, strip, 4 * from, &mut wide);
-                let part = (&(0..sums.len()), 0..(vectors - from).min(SLICE / 4));
-                pack_next(s, &rows, part, (panels, vectors, from), sums);
+                let part = (0..sums.len(), 0..(vectors - from).min(SLICE / 4));
+                pack_quads(s, &rows, part, (panels, vectors, from), sums);
             }
-        }
-    }
-}
-
-/// A weight that lies column by column.
-#[derive(Clone, Copy, Debug)]
-pub struct WeightColumns<'a> {
-    /// The elements.
-    pub data: &'a [i8],
-    /// Elements from column to column.
-    pub pitch: usize,
-    /// Rows.
-    pub k: usize,
-    /// Columns.
-    pub n: usize,
-}
-
-/// Packs some panels of a weight that lies column by column: each quad is four neighbours.
-pub struct PackColumns<'a> {
-    /// The weights.
-    pub weights: WeightColumns<'a>,
-    /// The first of the panels.
-    pub first: usize,
-    /// [`panel_vectors`]`(k)` for each 16 columns.
-    pub panels: &'a mut [[i8; 64]],
-    /// One for each 16 columns.
-    pub sums: &'a mut [[i8; 64]],
-}
-
-impl Kernel for PackColumns<'_> {
-    type Output = ();
-    compiled_here!();
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) {
-        let PackColumns { weights: WeightColumns { data, pitch, k, n }, first, panels, sums } = self;
-        let one = ones(s);
-        for ((number, panel), sums) in (first..).zip(panels.chunks_exact_mut(panel_vectors(k))).zip(sums) {
-            // As many vectors as stay in the first cache while all columns pass.
-            for (part, vectors) in panel.chunks_mut(SLICE).enumerate() {
-                for column in 0..16 {
-                    let whole = if 16 * number + column < n { &data[(16 * number + column) * pitch..][..k] } else { &[] };
-                    let (quads, rest) = whole.get(4 * SLICE * part..).unwrap_or_default().as_chunks::<4>();
-                    let mut to = vectors.iter_mut().map(|vector| &mut vector.as_chunks_mut::<4>().0[column]);
-                    // In this order none of `to` is lost where the quads end.
-                    for (quad, to) in quads.iter().zip(to.by_ref()) {
-                        *to = *quad;
-                    }
-                    let mut last = [0; 4];
-                    last[..rest.len()].copy_from_slice(rest);
-                    for to in to {
-                        *to = core::mem::take(&mut last);
-                    }
-                }
-            }
-            *sums = column_sums(s, one, panel);
         }
     }
 }

@@ -92,6 +92,8 @@ macro_rules! per_dtype {
                 widen: rows::Widen<'static, $t>;
                 scale: rows::Scale<'static, $t>;
                 attention: tiles::Attention<'static, $t>;
+                pack_floats: tiles::PackFloats<'static, $t>;
+                pack_float_columns: tiles::PackFloatColumns<'static, $t>;
                 attention_4: tiles::KvTiled<'static, $t, 4>;
             }
         }
