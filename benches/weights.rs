@@ -42,26 +42,43 @@ impl Setting {
         println!("  pack {size} x {size}, {name:<26} {time:9.2} ms");
     }
 
-    /// The grouped product of `m` tokens of one expert with weights of four bits, of which `group` elements of K share a scale.
+    /// The grouped product of `m` tokens of one expert with weights of four bits, of which `group` elements of K share a scale, as they
+    /// lie and packed.
     fn four_bits(&self, m: usize, [k, n]: [usize; 2], group: usize) {
-        let (weight, x) = (vec![0x5au8; k * n / 2], vec![3i8; m * k]);
+        let weight = vec![0x5au8; k * n / 2];
+        let rows = Tensor::new([1, k, n / 2], &weight).unwrap();
+        let length = packed_bytes(1, k, n).unwrap();
+        let mut packed = aligned_vec::avec![0i8; length];
+        let call = PackWeight::new(UnpackedWeight::I4(rows), TensorMut::new([length], &mut packed).unwrap());
+        self.host.run(call, &mut []).unwrap();
+        let as_it_lies = self.product(m, [k, n], group, &weight, None);
+        let packed = self.product(m, [k, n], group, &weight, Some(&packed));
+        println!("  i4 {k} x {n}, {m:2} tokens, groups of {group:<5} {as_it_lies:9.2} ms, packed {packed:.2} ms");
+    }
+
+    fn product(&self, m: usize, [k, n]: [usize; 2], group: usize, weight: &[u8], packed: Option<&[i8]>) -> f64 {
+        let x = vec![3i8; m * k];
         let (bits, assist, scale) = (vec![1e-3f32.to_bits().into(); k / group * n], vec![0.0f32; n], vec![1e-2f32; m]);
         let (mut y, mut found) = (vec![0i8; m * n / 2], vec![0.0f32; m]);
         let (ends, mut scratch) = ([m as i64], Scratch::default());
         let mut call = GroupedMatmulSwigluQuant::new(
             Tensor::new([m, k], &x).unwrap(),
-            GroupedWeight::I4(Tensor::new([1, k, n / 2], &weight).unwrap()),
+            match packed {
+                Some(packed) => GroupedWeight::I8(Tensor::new([packed.len()], packed).unwrap()),
+                None => GroupedWeight::I4(Tensor::new([1, k, n / 2], weight).unwrap()),
+            },
             GroupedScale::Bits(Tensor::new([1, k / group, n], &bits).unwrap()),
             Tensor::new([m], &scale).unwrap(),
             Tensor::new([1], &ends).unwrap(),
             TensorMut::new([m, n / 2], &mut y).unwrap(),
             TensorMut::new([m], &mut found).unwrap(),
         );
+        call.weight_format = if packed.is_some() { FORMAT_PACKED } else { FORMAT_ND };
         call.bias = Some(Bias::F32(Tensor::new([1, n], &assist).unwrap()));
         let scratch = scratch.reserve(self.host.workspace(&call).unwrap()).unwrap();
         let time = self.time(|| self.host.run_mut(&mut call, scratch).unwrap());
-        println!("  i4 {k} x {n}, {m:2} tokens, groups of {group:<5} {time:9.2} ms");
         assert!(found.iter().all(|&scale| scale > 0.0));
+        time
     }
 }
 

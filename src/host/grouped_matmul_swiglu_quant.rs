@@ -273,10 +273,16 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
                 let (rows, columns) = (block.rows.clone(), block.columns.clone());
                 let strip = self.weight.strip(level, expert, columns.clone(), d, stage);
                 let scales = |group: usize, to: &mut [f32]| finish.group_scales([expert, group, columns.start], to);
-                x.columns(level, &strip, (rows.clone(), columns.len()), scales, (words, sums), |row, n, value| {
-                    let assist = finish.assist(expert, columns.start + n);
+                let (mut assist, mut staged) = ([0.0; WIDTH], [0.0; WIDTH]);
+                finish.assist([expert, columns.start], &mut assist[..columns.len()]);
+                x.columns(level, &strip, (rows.clone(), columns.len()), scales, (words, sums), |row, values| {
                     let row = rows.start + row;
-                    block.row(row).set(n, (value + assist) * finish.call.x_scale.get(first + row));
+                    let scale = finish.call.x_scale.get(first + row);
+                    block.row(row).scatter(&mut staged, |to| {
+                        for ((to, &value), &assist) in to.iter_mut().zip(values).zip(&assist) {
+                            *to = (value + assist) * scale;
+                        }
+                    });
                 });
             },
         );
@@ -300,11 +306,10 @@ impl<P: ParallelFor> Finish<'_, '_, Host<P>> {
         }
     }
 
-    /// An element of the assist matrix.
-    fn assist(&self, expert: usize, n: usize) -> f32 {
-        match &self.call.bias {
-            Some(Bias::F32(view)) => view.row(expert).get(n),
-            _ => 0.0,
+    /// A row of the assist matrix, from a column on.
+    fn assist(&self, [expert, first]: [usize; 2], to: &mut [f32]) {
+        if let Some(Bias::F32(view)) = &self.call.bias {
+            to.iter_mut().zip(first..).for_each(|(to, n)| *to = view.row(expert).get(n));
         }
     }
 

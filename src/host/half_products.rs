@@ -63,7 +63,7 @@ pub(super) fn plan(plan: &mut Plan, workers: usize, d: GroupedSizes, rows: usize
     let words = row_words(windows.rows).and_then(|words| words.checked_mul(windows.groups));
     Ok(Slots {
         packed: plan.slot(words.and_then(|words| words.checked_mul(rows)).ok_or_else(too_large)?)?,
-        split: plan.each(workers, if rows > 0 { windows.k + windows.rows } else { 0 })?,
+        split: plan.each(workers, if rows > 0 { windows.k / windows.groups + windows.rows } else { 0 })?,
         sums: plan.each(workers, rows * WIDTH)?,
         windows,
     })
@@ -72,12 +72,14 @@ pub(super) fn plan(plan: &mut Plan, workers: usize, d: GroupedSizes, rows: usize
 impl Slots {
     pub fn take<'s>(self, space: &Space<'s>) -> HalfProducts<'s> {
         let (packed, split) = (space.take(self.packed), space.take_each(self.split));
-        HalfProducts { packed, split, sums: space.take_each(self.sums), windows: self.windows }
+        HalfProducts { rows: 0, packed, split, sums: space.take_each(self.sums), windows: self.windows }
     }
 }
 
-/// Packed halves of the rows of a chunk: `[row][half][group]`.
+/// Packed halves of the rows of a chunk: `[group][row][half]`, so that a product reads one page after the other.
 pub(super) struct HalfProducts<'s> {
+    /// Rows of the chunk.
+    rows: usize,
     packed: &'s mut [u64],
     split: PerWorker<'s, i8>,
     sums: PerWorker<'s, f32>,
@@ -94,19 +96,20 @@ impl<'s> HalfProducts<'s> {
         self.windows.rows / 4 + 8
     }
 
-    /// Packs some rows of `x`.
+    /// Packs some rows of `x`, the chunk.
     pub fn pack<P: ParallelFor>(&mut self, level: Level, pool: &P, x: &Tensor<'_, i8>, rows: Range<usize>) {
-        let (words, windows) = (self.words(), self.windows);
-        let parts = (ByRow(PerWorker::over(self.packed, 2 * windows.groups * words)), &self.split);
-        parallel::rows(pool, rows.len(), parallel::grain(windows.k, 4), parts, |row, (to, split)| {
-            let (gathered, window) = split.split_at_mut(windows.k);
-            let x = x.row(rows.start + row).gather(gathered);
-            for (i, words) in to.chunks_exact_mut(words).enumerate() {
-                let (high, group) = (i < windows.groups, i % windows.groups);
-                let (elements, start) = (windows.group(group), windows.start(group));
+        let (words, windows, count) = (self.words(), self.windows, rows.len());
+        self.rows = count;
+        let parts = (ByRow(PerWorker::over(self.packed, 2 * words)), &self.split);
+        parallel::rows(pool, windows.groups * count, parallel::grain(windows.rows, 8), parts, |i, (to, split)| {
+            let (group, row) = (i / count, rows.start + i % count);
+            let (elements, start) = (windows.group(group), windows.start(group));
+            let (gathered, window) = split.split_at_mut(elements.len());
+            let x = x.row(row).columns(elements.clone()).gather(gathered);
+            for (half, words) in to.chunks_exact_mut(words).enumerate() {
                 window.fill(0);
-                for (to, &x) in window[elements.start - start..].iter_mut().zip(&x[elements]) {
-                    *to = if high { x >> 4 } else { (x & 15) - 8 };
+                for (to, &x) in window[elements.start - start..].iter_mut().zip(x) {
+                    *to = if half == 0 { x >> 4 } else { (x & 15) - 8 };
                 }
                 let x = Activations { data: window, stride: windows.rows, rows: 1 };
                 level.run(PackRows { x, k: windows.rows, words });
@@ -114,8 +117,8 @@ impl<'s> HalfProducts<'s> {
         });
     }
 
-    /// `16 hi + lo` of some rows and the columns of a strip, each to `put(row, column, value)`, both counted from 0; `scales` writes
-    /// those of a group, for so many columns.
+    /// `16 hi + lo` of some rows and the columns of a strip: `put(row, values)` for each row, counted from 0; `scales` writes those of a
+    /// group, for so many columns.
     pub fn columns(
         &self,
         level: Level,
@@ -123,28 +126,35 @@ impl<'s> HalfProducts<'s> {
         (rows, columns): (Range<usize>, usize),
         scales: impl Fn(usize, &mut [f32]),
         (words, sums): (&mut [u64], &mut [f32]),
-        mut put: impl FnMut(usize, usize, f32),
+        mut put: impl FnMut(usize, &[f32]),
     ) {
         let (w, count) = (self.windows, strip.range.len());
         let sums = &mut sums.as_chunks_mut::<WIDTH>().0[..2 * rows.len()];
         sums.fill([0.0; WIDTH]);
         for group in 0..w.groups {
-            let window = |sums| strip.panels.window(strip.range.start, w.start(group), w.rows, sums);
             let (unknown, mut column_sums) = ([[0; 64]; WIDTH / 16], [[0; 64]; WIDTH / 16]);
-            level.run(ColumnSums { panels: window(&unknown[..count]), sums: &mut column_sums[..count] });
+            let window = |sums| strip.panels.window(strip.range.start, w.start(group), w.rows, sums);
+            let (weights, panels) = match w.groups {
+                1 => (strip.panels, strip.range.clone()),
+                _ => {
+                    level.run(ColumnSums { panels: window(&unknown[..count]), sums: &mut column_sums[..count] });
+                    (window(&column_sums[..count]), 0..count)
+                }
+            };
             let mut own = [0.0; WIDTH];
             scales(group, &mut own[..columns]);
-            let pitch = w.groups * self.words();
-            let packed = &self.packed[2 * rows.start * pitch + group * self.words()..];
-            let x = PackedRows::strided(packed, w.rows, 2 * rows.len(), pitch);
-            let weights = window(&column_sums[..count]);
-            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, sums, scales: &own });
-            level.run(Matmul { x, weights, panels: 0..count, words, sink });
+            let packed = &self.packed[2 * (group * self.rows + rows.start) * self.words()..];
+            let x = PackedRows::new(packed, w.rows, 2 * rows.len());
+            let first = panels.start;
+            let sink: Sink<'_> = &mut |finished| level.run(Halves { finished, first, sums, scales: &own });
+            level.run(Matmul { x, weights, panels, words, sink });
         }
         for (row, [high, low]) in sums.as_chunks::<2>().0.iter().enumerate() {
-            for n in 0..columns {
-                put(row, n, 16.0 * high[n] + low[n]);
+            let mut values = [0.0; WIDTH];
+            for n in 0..WIDTH {
+                values[n] = 16.0 * high[n] + low[n];
             }
+            put(row, &values[..columns]);
         }
     }
 }
@@ -152,6 +162,8 @@ impl<'s> HalfProducts<'s> {
 /// Scaled sums, added in half precision.
 struct Halves<'a> {
     finished: Finished<'a>,
+    /// The first of the panels.
+    first: usize,
     sums: &'a mut [[f32; WIDTH]],
     scales: &'a [f32; WIDTH],
 }
@@ -173,6 +185,7 @@ impl Kernel for Halves<'_> {
         self.finished.each(
             #[inline(always)]
             |row, panel, sums| {
+                let panel = panel - self.first;
                 let scale = s.load(&self.scales.as_chunks::<16>().0[panel]);
                 let total = &mut self.sums[row].as_chunks_mut::<16>().0[panel];
                 let part = half(s, s.mul(s.to_f32(s.load_i32(sums)), scale));

@@ -25,6 +25,15 @@ impl<'a, T: Copy> Row<'a, T> {
         unsafe { *self.first.add(i * self.stride) }
     }
 
+    /// Some of its elements.
+    #[inline]
+    pub fn columns(self, columns: core::ops::Range<usize>) -> Row<'a, T> {
+        debug_assert!(columns.end <= self.len);
+        // SAFETY: the columns are elements of the row.
+        let first = unsafe { self.first.add(columns.start * self.stride) };
+        Row { first, len: columns.len(), ..self }
+    }
+
     /// The row, if it is contiguous.
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [T]> {

@@ -180,12 +180,8 @@ pub struct PackedRows<'a> {
 impl<'a> PackedRows<'a> {
     /// The first `rows` rows of length `k` in `words`.
     pub fn new(words: &'a [u64], k: usize, rows: usize) -> PackedRows<'a> {
-        PackedRows::strided(words, k, rows, k.next_multiple_of(64) / 4 + 8)
-    }
-
-    /// The same, `pitch` words from row to row.
-    pub fn strided(words: &'a [u64], k: usize, rows: usize, pitch: usize) -> PackedRows<'a> {
-        PackedRows { words, quads: k.next_multiple_of(64) / 4, pitch, rows, bands: None }
+        let quads = k.next_multiple_of(64) / 4;
+        PackedRows { words, quads, pitch: quads + 8, rows, bands: None }
     }
 
     /// The same, packed in [`Bands`] if it says so: where [`suit_bands`](super::suit_bands) may hold. Products on other instruction sets
