@@ -226,7 +226,7 @@ pub fn quantize_columns(
     weight: impl Fn(usize, usize) -> f32,
     scales: &mut [f32],
 ) {
-    // Row by row, as the weight lies; the bits of a magnitude order as it does, with a NaN above all.
+    // Sixteen columns side by side; the bits of a magnitude order as it does, with a NaN above all.
     for first in (0..n).step_by(16) {
         let mut tops = [0u32; 16];
         let count = (n - first).min(16);

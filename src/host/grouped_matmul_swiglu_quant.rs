@@ -273,16 +273,16 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
                 let (rows, columns) = (block.rows.clone(), block.columns.clone());
                 let strip = self.weight.strip(level, expert, columns.clone(), d, stage);
                 let scales = |group: usize, to: &mut [f32]| finish.group_scales([expert, group, columns.start], to);
-                let (mut assist, mut staged) = ([0.0; WIDTH], [0.0; WIDTH]);
+                let mut assist = [0.0; WIDTH];
                 finish.assist([expert, columns.start], &mut assist[..columns.len()]);
                 x.columns(level, &strip, (rows.clone(), columns.len()), scales, (words, sums), |row, values| {
                     let row = rows.start + row;
                     let scale = finish.call.x_scale.get(first + row);
-                    block.row(row).scatter(&mut staged, |to| {
-                        for ((to, &value), &assist) in to.iter_mut().zip(values).zip(&assist) {
-                            *to = (value + assist) * scale;
-                        }
-                    });
+                    let mut to = block.row(row);
+                    let to = to.as_slice().into_iter().flatten();
+                    for ((to, &value), &assist) in to.zip(values).zip(&assist) {
+                        *to = (value + assist) * scale;
+                    }
                 });
             },
         );

@@ -96,7 +96,7 @@ impl<'s> HalfProducts<'s> {
         self.windows.rows / 4 + 8
     }
 
-    /// Packs some rows of `x`, the chunk.
+    /// Packs the rows of a chunk.
     pub fn pack<P: ParallelFor>(&mut self, level: Level, pool: &P, x: &Tensor<'_, i8>, rows: Range<usize>) {
         let (words, windows, count) = (self.words(), self.windows, rows.len());
         self.rows = count;
@@ -128,6 +128,7 @@ impl<'s> HalfProducts<'s> {
         (words, sums): (&mut [u64], &mut [f32]),
         mut put: impl FnMut(usize, &[f32]),
     ) {
+        debug_assert!(rows.end <= self.rows);
         let (w, count) = (self.windows, strip.range.len());
         let sums = &mut sums.as_chunks_mut::<WIDTH>().0[..2 * rows.len()];
         sums.fill([0.0; WIDTH]);

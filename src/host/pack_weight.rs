@@ -1,4 +1,4 @@
-//! Packing on the host: four panels to a task.
+//! Packing on the host: sixteen panels to a task, or four where there would be few tasks.
 
 use super::Host;
 use super::weight::{Weight, steps};
@@ -88,7 +88,7 @@ impl<P: ParallelFor> Host<P> {
         body: impl Fn(usize, Range<usize>, Strip<'_>) + Sync,
     ) {
         let (vectors, count) = (panel_vectors(d.k), d.n.div_ceil(16));
-        let width = if d.n / WIDTH >= TASKS * self.pool.workers() { WIDTH } else { NARROW };
+        let width = if d.n / (WIDTH * TASKS) >= self.pool.workers() { WIDTH } else { NARROW };
         let experts = packed[HEADER..].as_chunks_mut().0.chunks_exact_mut(count * (vectors + 1));
         for (expert, all) in experts.enumerate() {
             let (panels, sums) = all.split_at_mut(count * vectors);

@@ -1,10 +1,11 @@
 //! PackWeight: every dtype, format and stride into the bytes that the packed format says, on every instruction set and thread count.
 
 use crate::common::{Buffer, Order, Random, bits, every_host, refused, run};
+use tilekern::kernels::element::Element;
 use tilekern::kernels::pack::{HEADER, Packed, Source, packed_bytes};
 use tilekern::kernels::reference;
 use tilekern::ops::{FORMAT_ND, FORMAT_NZ, PackWeight, UnpackedWeight};
-use tilekern::{Host, ParallelFor, Tensor, TensorMut};
+use tilekern::{Dims, Host, ParallelFor, Tensor, TensorMut, bf16, f16};
 
 /// What is packed: element (k, n) of each expert, and where it must lie.
 fn check(packed: &[i8], source: Source, [e, k, n]: [usize; 3], weight: impl Fn(usize, usize, usize) -> i8, context: &str) {
@@ -115,31 +116,60 @@ fn blocks_and_halves_of_bytes() {
     });
 }
 
+/// Floats of `[e,k,n]`: as a buffer has them, or with K contiguous and gaps between columns.
+struct Floats<T> {
+    buffer: Buffer<T>,
+    columns: Option<Vec<T>>,
+    shape: [usize; 3],
+}
+
+impl<T: Element + core::fmt::Debug> Floats<T> {
+    fn new(shape @ [e, k, n]: [usize; 3], order: Option<Order>, w: &[f32]) -> Floats<T> {
+        let w: Vec<T> = w.iter().map(|&w| T::narrow(w)).collect();
+        let columns = order.is_none().then(|| {
+            let mut columns = vec![w[0]; e * n * (k + 3)];
+            for (at, &w) in w.iter().enumerate() {
+                columns[(at / (k * n) * n + at % n) * (k + 3) + at / n % k] = w;
+            }
+            columns
+        });
+        Floats { buffer: Buffer::new(&shape, order.unwrap_or(Order::Contiguous), &w, w[0]), columns, shape }
+    }
+
+    fn view(&self) -> Tensor<'_, T> {
+        let [_, k, n] = self.shape;
+        match &self.columns {
+            Some(columns) => Tensor::strided(self.shape, [n * (k + 3), 1, k + 3], columns).unwrap(),
+            None => self.buffer.view(),
+        }
+    }
+}
+
+/// Sizes beyond those of other weights: tasks of 256 columns, on one thread and on two.
 #[test]
 fn floats_are_quantised_by_column() {
-    for [e, k, n] in SIZES {
+    for [e, k, n] in SIZES.into_iter().chain([[1, 67, 1100], [2, 5, 2100]]) {
         let mut random = Random(7);
-        let w: Vec<f32> = (0..e * k * n).map(|_| random.number()).collect();
-        let half: Vec<half::f16> = w.iter().map(|&w| half::f16::from_f32(w.clamp(-6e4, 6e4))).collect();
-        let (mut q, mut expected) = (vec![0; e * k * n], vec![0; e * n]);
-        for half_precision in [false, true] {
+        let w: Vec<f32> = (0..e * k * n).map(|_| random.number().clamp(-6e4, 6e4)).collect();
+        let kinds: [fn(f32) -> f32; 3] = [|w| w, |w| f16::from_f32(w).to_f32(), |w| bf16::from_f32(w).to_f32()];
+        for (kind, narrowed) in kinds.into_iter().enumerate() {
+            let (mut q, mut expected) = (vec![0; e * k * n], vec![0; e * n]);
             for column in 0..e * n {
-                let value = |i: usize| {
-                    let at = (column / n * k + i) * n + column % n;
-                    if half_precision { half[at].to_f32() } else { w[at] }
-                };
+                let at = |i: usize| (column / n * k + i) * n + column % n;
                 let mut codes = vec![0; k];
-                expected[column] = bits(reference::quantize_row(k, value, &mut codes));
-                (0..k).for_each(|i| q[(column / n * k + i) * n + column % n] = codes[i]);
+                expected[column] = bits(reference::quantize_row(k, |i| narrowed(w[at(i)]), &mut codes));
+                (0..k).for_each(|i| q[at(i)] = codes[i]);
             }
-            every_host(|host| {
-                for order in [Order::Contiguous, Order::Transposed] {
-                    let (floats, halves) =
-                        (Buffer::new(&[e, k, n], order, &w, 9.0), Buffer::new(&[e, k, n], order, &half, half[0]));
-                    let weight = match half_precision {
-                        false => UnpackedWeight::F32(floats.view()),
-                        true => UnpackedWeight::F16(halves.view()),
+            for order in [Some(Order::Contiguous), Some(Order::Pitched), Some(Order::Transposed), None] {
+                let (floats, halves, brains) =
+                    (Floats::new([e, k, n], order, &w), Floats::new([e, k, n], order, &w), Floats::new([e, k, n], order, &w));
+                every_host(|host| {
+                    let weight = match kind {
+                        0 => UnpackedWeight::F32(floats.view()),
+                        1 => UnpackedWeight::F16(halves.view()),
+                        _ => UnpackedWeight::BF16(brains.view()),
                     };
+                    let order = order.unwrap_or(Order::Contiguous);
                     let (mut packed, mut scale) = (vec![7; packed_bytes(e, k, n).unwrap()], Buffer::empty(&[e, n], order, -1.0));
                     let bytes = packed.len();
                     let mut call = PackWeight::new(weight, TensorMut::new([bytes], &mut packed).unwrap());
@@ -147,10 +177,41 @@ fn floats_are_quantised_by_column() {
                     run(host, call).unwrap();
                     check(&packed, Source::I8, [e, k, n], |e, i, j| q[(e * k + i) * n + j], "floats");
                     assert_eq!(scale.values().into_iter().map(bits).collect::<Vec<_>>(), expected);
-                }
-            });
+                });
+            }
         }
     }
+}
+
+/// Scales that lie between the experts of the weight.
+#[test]
+fn scales_in_gaps_of_the_weight() {
+    let ([e, k, n], pitch) = ([2, 5, 33], 40);
+    let expert = (k + 1) * pitch;
+    let mut random = Random(9);
+    let before: Vec<f32> = (0..e * expert).map(|_| random.number()).collect();
+    let (mut codes, mut scales) = (vec![0; e * k * n], vec![0; e * n]);
+    for (column, scale) in scales.iter_mut().enumerate() {
+        let mut found = vec![0; k];
+        let value = |i: usize| before[column / n * expert + i * pitch + column % n];
+        *scale = bits(reference::quantize_row(k, value, &mut found));
+        (0..k).for_each(|i| codes[(column / n * k + i) * n + column % n] = found[i]);
+    }
+    every_host(|host| {
+        let (mut memory, mut packed) = (before.clone(), vec![7; packed_bytes(e, k, n).unwrap()]);
+        let (first, bytes) = (memory.as_mut_ptr(), packed.len());
+        let weight = Dims::strided(&[e, k, n], &[expert, pitch, 1]).unwrap();
+        let scale = Dims::strided(&[e, n], &[expert, 1]).unwrap();
+        // SAFETY: both lie in `memory`, which outlives the call, and share no element.
+        let (weight, scale) = unsafe { (Tensor::from_raw(weight, first), TensorMut::from_raw(scale, first.add(k * pitch))) };
+        let mut call = PackWeight::new(UnpackedWeight::F32(weight), TensorMut::new([bytes], &mut packed).unwrap());
+        call.weight_scale = Some(scale);
+        run(host, call).unwrap();
+        check(&packed, Source::I8, [e, k, n], |e, i, j| codes[(e * k + i) * n + j], "gaps");
+        for (expert, scales) in memory.chunks_exact(expert).zip(scales.chunks_exact(n)) {
+            assert_eq!(expert[k * pitch..][..n].iter().copied().map(bits).collect::<Vec<_>>(), scales);
+        }
+    });
 }
 
 /// One matrix may have a dimension of experts or not, and so may its scales.
@@ -160,10 +221,10 @@ fn pack_weight_scales_of_one_matrix() {
     for rank in [2, 3] {
         for shape in [&[3][..], &[1, 3]] {
             let (mut packed, mut scale) = (vec![0; packed_bytes(1, 2, 3).unwrap()], [0.0f32; 3]);
-            let (bytes, dims) = (packed.len(), tilekern::Dims::contiguous(&[1, 2, 3][3 - rank..]).unwrap());
+            let (bytes, dims) = (packed.len(), Dims::contiguous(&[1, 2, 3][3 - rank..]).unwrap());
             let weight = UnpackedWeight::F32(Tensor::with(dims, &values).unwrap());
             let mut call = PackWeight::new(weight, TensorMut::new([bytes], &mut packed).unwrap());
-            let dims = tilekern::Dims::contiguous(shape).unwrap();
+            let dims = Dims::contiguous(shape).unwrap();
             call.weight_scale = Some(TensorMut::with(dims, &mut scale).unwrap());
             run(&Host::new(), call).unwrap();
             assert_eq!(scale, [2.0 / 127.0, 1.0, 0.5 / 127.0], "rank {rank}, {shape:?}");

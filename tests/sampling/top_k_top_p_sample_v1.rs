@@ -183,6 +183,28 @@ fn long_rows() {
                     case.top_k,
                     case.top_p
                 );
+                assert_eq!(case.chosen(&host), expected.chosen, "{:?} {v}", host.isa());
+            }
+        }
+    }
+}
+
+/// Noise as large as the probability that it divides, so that all scores are nearly one: whoever wins by a few roundings, wins.
+#[test]
+fn scores_close_together() {
+    let mut random = Random(6);
+    for v in [40, 900, 20_000] {
+        for round in 0..rounds(24) {
+            let apart = [0.0, 1e-7, 1e-6, 1e-5, 1e-3, 0.1][round % 6];
+            let spread = [0.5, 4.0, 12.0][random.below(3)];
+            let logits: Vec<f32> = (0..v).map(|_| spread * (random.unit() + random.unit())).collect();
+            let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
+            reference::survivors_v1(&logits, 0, 0.9, &mut order, &mut pr);
+            let q = Some(pr.iter().map(|pr| pr * (1.0 + apart * random.unit())).collect());
+            let case = Case { v, logits, top_k: vec![0], top_p: vec![0.9], q, eps: 1e-8 };
+            let expected = case.defined();
+            for host in hosts() {
+                assert_eq!(case.chosen(&host), expected.chosen, "{:?} {v} {apart} {spread}", host.isa());
             }
         }
     }

@@ -13,8 +13,8 @@ use crate::simd::Simd;
 /// Scores have to be larger to be certain: smaller ones may have lost bits.
 pub(super) const LEAST: f32 = 1e-9;
 
-/// More than all roundings of a score.
-pub(super) const NEAR: f32 = 1.0 - 4.0 * f32::EPSILON;
+/// More than all roundings of a score, also of one that is a softmax of a softmax.
+pub(super) const NEAR: f32 = 1.0 - 32.0 * f32::EPSILON;
 
 /// Who leads where weights are only known up to a factor: the scores of the best two.
 pub(super) struct Lead {

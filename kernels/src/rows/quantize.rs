@@ -1,4 +1,4 @@
-//! The one int8 quantiser for rows: `scale = max |v| / 127; inv = 1 / scale; q = saturate(rne(v * inv))`.
+//! The one int8 quantiser, for rows and for columns side by side: `scale = max |v| / 127; inv = 1 / scale; q = saturate(rne(v * inv))`.
 //!
 //! A row whose scale has no finite reciprocal, or that holds an infinity or a NaN, quantises to zeros; its scale is still the value
 //! of `max |v| / 127`. The maximum is taken over the bits of |v|, which order as the numbers do with a NaN above all. Rounding adds
@@ -28,7 +28,7 @@ pub fn quantize<S: Simd>(s: S, n: usize, value: impl Fn(Span) -> S::F32 + Copy, 
 }
 
 /// 2^-128: up to it the reciprocal of a scale is not finite.
-pub(crate) const SMALLEST: f32 = f32::from_bits(0x0020_0000);
+const SMALLEST: f32 = f32::from_bits(0x0020_0000);
 
 /// Whether there is a scale to divide by.
 #[inline(always)]
@@ -61,6 +61,25 @@ pub(crate) fn round<S: Simd>(s: S, usable: bool, n: usize, value: impl Fn(Span) 
         #[inline(always)]
         |span| span.store_i8(s, s.bits(s.add(value(span), s.splat(ROUND))), output),
     );
+}
+
+/// What quantises 16 rows, or columns, side by side: the reciprocals of their scales, and all ones, or zeros where there is none.
+#[derive(Clone, Copy)]
+pub(crate) struct Inverses<S: Simd>(S::F32, S::I32);
+
+impl<S: Simd> Inverses<S> {
+    /// Of these scales.
+    #[inline(always)]
+    pub fn of(s: S, scales: S::F32) -> Self {
+        let usable = s.both(s.lt(s.splat(SMALLEST), scales), s.lt(scales, s.splat(f32::INFINITY)));
+        Inverses(s.div(s.splat(1.0), scales), s.select_i32(usable, s.splat_i32(-1), s.splat_i32(0)))
+    }
+
+    /// The integers, in the low bytes.
+    #[inline(always)]
+    pub fn quantize(self, s: S, values: S::F32) -> S::I32 {
+        s.and(s.bits(s.add(s.mul(values, self.0), s.splat(ROUND))), self.1)
+    }
 }
 
 /// `output = quantised input`; returns the scale.

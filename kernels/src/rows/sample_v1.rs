@@ -5,15 +5,19 @@
 //! list, else by a softmax over the probabilities, whose sum runs over the row by index.
 
 use super::blocks::{BLOCK, block_maxima};
-use super::first_max::first_max;
+use super::estimate::Whole;
+use super::first_max::{Summary, first_max};
+use super::largest::First;
+use super::lead::{certain_race, certain_race_row};
 use super::mass::cut;
-use super::nucleus::{Nucleus, Row, top_p};
+use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
-use super::sample::{Choice, Workspace, status_of};
-use super::select::top_k;
-use super::softmax::{Weights, softmax_of_list};
+use super::sample::{Choice, Workspace, first_of, status_of};
+use super::select::List;
+use super::softmax::{Weights, softmax_of_list, weight};
 use super::survivors::Above;
+use super::{row_sum, vectors};
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -47,47 +51,66 @@ impl<T: Element> Kernel for SampleV1<'_, T> {
 
     #[inline(always)]
     fn run<S: Dot>(mut self, s: S) -> Choice {
-        let (first, summary) = first_max(s, self.row, self.nan);
-        let empty = summary.max == f32::NEG_INFINITY;
-        let status = status_of(summary, empty);
-        if empty {
-            if let Some(filtered) = &mut self.filtered {
-                filtered.fill(f32::NEG_INFINITY);
-            }
-            return Choice { token: 0, status };
-        }
         if self.filtered.is_none() && matches!(self.noise, Noise::None) {
-            return Choice { token: first, status };
+            let (token, summary) = first_max(s, self.row, self.nan);
+            let empty = summary.max == f32::NEG_INFINITY;
+            return Choice { token, status: status_of(summary, empty) };
         }
+        let (first, summary) = self.scan(s);
+        let (max, empty) = (summary.max, summary.max == f32::NEG_INFINITY);
         let on = self.p > 0.0 && self.p < 1.0;
-        let winner = match (self.k, on) {
-            (0, false) => self.whole(s, summary.max),
-            (0, true) => self.nucleus(s, first, summary.max),
-            _ => self.list(s, on),
+        let token = match first {
+            _ if empty => self.nothing(),
+            Some(first) => self.list(s, first, on),
+            None if on => self.nucleus(s, max),
+            None => self.whole(s, max),
         };
-        // Without noise no stage removes the largest.
-        Choice { token: if matches!(self.noise, Noise::None) { first } else { winner }, status }
+        Choice { token, status: status_of(summary, empty) }
     }
 }
 
-impl<T: Element> SampleV1<'_, T> {
+impl<'a, T: Element> SampleV1<'a, T> {
+    /// The first pass: for top-k whichever suits it.
+    #[inline(always)]
+    fn scan<S: Simd>(&mut self, s: S) -> (Option<First>, Summary) {
+        let (row, k, nan, Workspace { list, maxima }) = (self.row, self.k, self.nan, &mut self.work);
+        if k == 0 {
+            return (None, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
+        }
+        let (first, summary, _) = First::pass::<S, T, BLOCK>(s, row, ([k; 2], 0), maxima, list, nan);
+        (Some(first), summary)
+    }
+
+    #[inline(always)]
+    fn nothing(&mut self) -> usize {
+        if let Some(filtered) = &mut self.filtered {
+            filtered.fill(f32::NEG_INFINITY);
+        }
+        0
+    }
+
+    /// The first maximum, which without noise no stage removes.
+    #[inline(always)]
+    fn first<S: Simd>(&self, s: S, max: f32) -> usize {
+        first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, max)
+    }
+
     /// No stage.
     #[inline(always)]
     fn whole<S: Simd>(&mut self, s: S, max: f32) -> usize {
         self.copy(s, Above::ALL);
-        if matches!(self.noise, Noise::None) {
-            0
-        } else {
-            race_row(s, self.row, &Weights::of_row(s, self.row, max, true), &self.noise).0
+        match self.noise {
+            Noise::None => self.first(s, max),
+            noise => certain_race_row(s, self.row, max, &noise)
+                .unwrap_or_else(|| race_row(s, self.row, &Weights::of_row(s, self.row, max, true), &noise).0),
         }
     }
 
     /// Top-k, and top-p where it is on.
     #[inline(always)]
-    fn list<S: Simd>(&mut self, s: S, on: bool) -> usize {
+    fn list<S: Simd>(&mut self, s: S, mut first: First, on: bool) -> usize {
         let Workspace { list, maxima } = &mut self.work;
-        block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
-        top_k::<S, T, BLOCK>(s, self.row, self.k, maxima, list);
+        first.largest::<S, T, BLOCK>(s, self.row, self.k, maxima, list);
         let mut n = self.k;
         if on {
             let mut all = [0.0; MAX_K];
@@ -103,22 +126,87 @@ impl<T: Element> SampleV1<'_, T> {
                 filtered[index as usize] = self.row[index as usize].as_();
             }
         }
+        if matches!(self.noise, Noise::None) {
+            return indices[0] as usize;
+        }
         softmax_of_list(s, values, true);
         indices[race(s, values, &self.noise).0] as usize
     }
 
-    /// Top-p alone; the largest, `max`, stands at `token` first.
+    /// What top-p asks, and the list to look in.
     #[inline(always)]
-    fn nucleus<S: Simd>(&mut self, s: S, token: usize, max: f32) -> usize {
+    fn asked(&mut self, max: f32) -> (Row<'_, T>, &mut List<'a>) {
         let Workspace { list, maxima } = &mut self.work;
-        block_maxima::<S, T, BLOCK>(s, self.row, maxima, false);
+        (Row { row: self.row, p: self.p.next_up(), max, maxima }, list)
+    }
+
+    /// The choice from what top-p leaves, if it hangs neither on where exactly that ends nor on the last bits of the row's sum.
+    #[inline(always)]
+    fn certain_nucleus<S: Simd>(&mut self, s: S, max: f32) -> Option<usize> {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let whole = Whole::of(s, self.row, max)?;
+                let (asked, list) = self.asked(max);
+                let front = asked.first_front::<S, BLOCK>(s, Some(whole), list);
+                if let Some(token) = front.and_then(|front| self.certain_front(s, front, whole)) {
+                    return Some(token);
+                }
+                let (asked, list) = self.asked(max);
+                let front = asked.second_front::<S, BLOCK>(s, Some(whole), list)?;
+                self.certain_front(s, front, whole)
+            },
+        )
+    }
+
+    /// The choice from a nucleus whose end is not certain. Of two scores the one that is larger for the least and for the largest sum that
+    /// the row can have is so for all between.
+    #[inline(always)]
+    fn certain_front<S: Simd>(&mut self, s: S, Front { least, most }: Front, whole: Whole) -> Option<usize> {
+        let List { values, indices } = &mut self.work.list;
+        // The weights stand in the upper half of the list: `exp(x - max)`, the first of which is 1.
+        let (values, weights) = values.split_at_mut(values.len() / 2);
+        let (values, weights) = (&mut values[..most], &weights[..most]);
+        let listed = row_sum(
+            s,
+            most,
+            #[inline(always)]
+            |span| span.load(s, weights, 0.0),
+        );
+        let [low, high] = whole.rest(s, values);
+        let mut places = [0; 2];
+        for (place, sum) in places.iter_mut().zip([(listed + low) * (1.0 - 1e-5), (listed + high) * (1.0 + 1e-5)]) {
+            let inverse = (1.0 / sum) as f32;
+            vectors(
+                most,
+                #[inline(always)]
+                |span| {
+                    let probability = s.mul(span.load(s, weights, 0.0), s.splat(inverse));
+                    span.store(s, weight(s, probability, inverse), values);
+                },
+            );
+            *place = certain_race(s, values, &self.noise)?;
+        }
+        (places[0] == places[1] && places[0] < least).then(|| indices[places[0]] as usize)
+    }
+
+    /// Top-p alone.
+    #[inline(always)]
+    fn nucleus<S: Simd>(&mut self, s: S, max: f32) -> usize {
+        if self.filtered.is_none()
+            && let Some(token) = self.certain_nucleus(s, max)
+        {
+            return token;
+        }
         let weights = Weights::of_row(s, self.row, max, true);
-        let found = top_p::<S, T, BLOCK>(s, Row { row: self.row, p: self.p.next_up(), max, maxima }, weights, None, list);
+        let (asked, list) = self.asked(max);
+        let found = top_p::<S, T, BLOCK>(s, asked, weights, None, list);
         let above = match found {
             Nucleus::List(n) => Above::of_list(&list.values[..n]),
             Nucleus::Above(above) => above,
         };
         self.copy(s, above);
+        let token = self.first(s, max);
         if matches!(self.noise, Noise::None) {
             return token;
         }

@@ -1,13 +1,12 @@
 //! Packing of panels from weights that lie column by column: four neighbours are a quad.
 
-use super::weight_rows::SLICE;
 use crate::dispatch::{Kernel, compiled_here};
 use crate::pack::{column_sums, ones, panel_vectors};
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
-/// The most elements of a column that are asked for at once: what they are packed into stays in the first cache while all columns pass.
-pub(super) const PART: usize = 4 * SLICE;
+/// The most elements of a column that are packed at once: what they are packed into stays in the first cache while all columns pass.
+pub(super) const PART: usize = 1024;
 
 /// Columns of bytes, or of what becomes bytes.
 pub(super) trait ByteColumns {
@@ -24,7 +23,7 @@ pub(super) fn pack_panel<S: Dot>(
     panel: &mut [[i8; 64]],
     sums: &mut [i8; 64],
 ) {
-    for (part, vectors) in panel.chunks_mut(SLICE).enumerate() {
+    for (part, vectors) in panel.chunks_mut(PART / 4).enumerate() {
         let range = PART * part..k.min(PART * (part + 1));
         for column in 0..16 {
             let bytes = if column < columns.len() { source.part(s, columns.start + column, range.clone()) } else { &[] };

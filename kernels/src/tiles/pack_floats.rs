@@ -5,11 +5,10 @@ use super::pack_strip::pack_quads;
 use super::weight_rows::WeightRows;
 use crate::dispatch::Kernel;
 use crate::element::Element;
-use crate::math::constants::ROUND;
 use crate::pack::panel_vectors;
 use crate::per_element::per_element;
-use crate::rows::quantize::{SMALLEST, round, top, usable};
-use crate::rows::{Span, vectors};
+use crate::rows::quantize::{Inverses, round, top, usable};
+use crate::rows::vectors;
 use crate::simd::{Dot, Simd};
 use core::ops::Range;
 
@@ -78,24 +77,6 @@ impl<'a, T: Element> FloatRows<'a, T> {
     }
 }
 
-/// What quantises 16 columns: the reciprocals of their scales, and all ones, or zeros where there is none.
-#[derive(Clone, Copy)]
-struct Inverse<S: Simd>(S::F32, S::I32);
-
-impl<S: Simd> Inverse<S> {
-    #[inline(always)]
-    fn of(s: S, scale: S::F32) -> Self {
-        let usable = s.both(s.lt(s.splat(SMALLEST), scale), s.lt(scale, s.splat(f32::INFINITY)));
-        Inverse(s.div(s.splat(1.0), scale), s.select_i32(usable, s.splat_i32(-1), s.splat_i32(0)))
-    }
-
-    /// The integers, in the low bytes.
-    #[inline(always)]
-    fn quantize(self, s: S, value: S::F32) -> S::I32 {
-        s.and(s.bits(s.add(s.mul(value, self.0), s.splat(ROUND))), self.1)
-    }
-}
-
 /// Packs some panels of a weight of floats that lies row by row.
 pub struct PackFloats<'a, T> {
     /// The weights.
@@ -123,11 +104,11 @@ impl<T: Element> Kernel for PackFloats<'_, T> {
         for (first, ((panels, sums), scales)) in (16 * first..).step_by(COLUMNS).zip(groups) {
             let columns = first..first + scales.len();
             weights.scales(s, &columns, scales);
-            let mut inverses = [Inverse::of(s, s.splat(0.0)); COLUMNS / 16];
+            let mut inverses = [Inverses::of(s, s.splat(0.0)); COLUMNS / 16];
             vectors(
                 scales.len(),
                 #[inline(always)]
-                |span| inverses[span.at / 16] = Inverse::of(s, span.load(s, scales, 0.0)),
+                |span| inverses[span.at / 16] = Inverses::of(s, span.load(s, scales, 0.0)),
             );
             for from in (0..depth).step_by(ROWS / 4) {
                 let rows = 4 * from..weights.k.min(4 * from + ROWS);
@@ -203,8 +184,13 @@ impl<T: Element> Kernel for PackFloatColumns<'_, T> {
         for (first, ((panel, sums), scales)) in (first..).map(|number| 16 * number).zip(each) {
             for (column, scale) in (first..).zip(&mut *scales) {
                 let values = weights.of(column, 0..k);
-                let value = |span: Span| span.load(s, values, T::default());
-                *scale = top(s, k, value) / 127.0;
+                let largest = top(
+                    s,
+                    k,
+                    #[inline(always)]
+                    |span| span.load(s, values, T::default()),
+                );
+                *scale = largest / 127.0;
             }
             source.first = first;
             source.scales[..scales.len()].copy_from_slice(scales);
