@@ -129,7 +129,7 @@ fn main() {
     sorted.chunks_exact_mut(v).for_each(|row| row.sort_by(|a, b| b.total_cmp(a)));
     let q: Vec<f32> = (0..v).map(|_| 0.5 * (normal(&mut state).powi(2) + normal(&mut state).powi(2))).collect();
     type Call = Box<dyn Fn(&mut Bench) -> Result<f64, Error>>;
-    let cases: [(&str, &[f32], Call); 16] = [
+    let cases: [(&str, &[f32], Call); 17] = [
         ("Multinomial, 1 sample", &probs, Box::new(|b| b.multinomial(1, true))),
         ("Multinomial, 1 sample, flat", &flat_probs, Box::new(|b| b.multinomial(1, true))),
         ("Multinomial, 8 without replacement", &probs, Box::new(|b| b.multinomial(8, false))),
@@ -139,6 +139,7 @@ fn main() {
         ("TopKTopPSampleV1, top-k 50 with q", &logits, Box::new(|b| b.sample(50, 1.0))),
         ("TopKTopPSampleV1, top-k 50, top-p 0.9 with q", &logits, Box::new(|b| b.sample(50, 0.9))),
         ("TopKTopPSampleV1, top-p 0.9 with q", &logits, Box::new(|b| b.sample(0, 0.9))),
+        ("TopKTopPSampleV1, top-p 0.9 with q, flat", &flat, Box::new(|b| b.sample(0, 0.9))),
         ("ApplyTopKTopP, top-k 50", &logits, Box::new(|b| b.apply(Some(50), None))),
         ("ApplyTopKTopP, top-k 20 000", &logits, Box::new(|b| b.apply(Some(20_000), None))),
         ("ApplyTopKTopP, top-k 50, top-p 0.9", &logits, Box::new(|b| b.apply(Some(50), Some(0.9)))),

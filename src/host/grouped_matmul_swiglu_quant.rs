@@ -279,6 +279,7 @@ impl<P: ParallelFor> GroupedProduct<'_, P> {
                     let row = rows.start + row;
                     let scale = finish.call.x_scale.get(first + row);
                     let mut to = block.row(row);
+                    // Rows of sums are contiguous: they are workspace.
                     let to = to.as_slice().into_iter().flatten();
                     for ((to, &value), &assist) in to.zip(values).zip(&assist) {
                         *to = (value + assist) * scale;

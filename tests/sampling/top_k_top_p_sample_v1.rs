@@ -189,7 +189,8 @@ fn long_rows() {
     }
 }
 
-/// Noise as large as the probability that it divides, so that all scores are nearly one: whoever wins by a few roundings, wins.
+/// Noise as large as the probability that it divides, or would divide if the row had another sum, so that all scores are nearly one, or
+/// all of those around the cut: whoever wins by a few roundings, wins.
 #[test]
 fn scores_close_together() {
     let mut random = Random(6);
@@ -199,9 +200,16 @@ fn scores_close_together() {
             let spread = [0.5, 4.0, 12.0][random.below(3)];
             let logits: Vec<f32> = (0..v).map(|_| spread * (random.unit() + random.unit())).collect();
             let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
-            reference::survivors_v1(&logits, 0, 0.9, &mut order, &mut pr);
-            let q = Some(pr.iter().map(|pr| pr * (1.0 + apart * random.unit())).collect());
-            let case = Case { v, logits, top_k: vec![0], top_p: vec![0.9], q, eps: 1e-8 };
+            let n = reference::survivors_v1(&logits, 0, 0.9, &mut order, &mut pr);
+            let other_sum = [0.0, 0.0, 0.03, -0.1, 1.0][random.below(5)] * random.unit();
+            let near_the_cut = random.below(3) == 0;
+            let noise = |(place, &weight): (usize, &f32)| {
+                let far = near_the_cut && place.abs_diff(n) > 2;
+                weight * (weight / pr[0]).powf(other_sum) * (1.0 + apart * random.unit()) * if far { 9.0 } else { 1.0 }
+            };
+            let q = Some(pr.iter().enumerate().map(noise).collect());
+            let eps = [1e-8, 1e-8, 0.0, 1e-20, 1e-19][random.below(5)];
+            let case = Case { v, logits, top_k: vec![0], top_p: vec![0.9], q, eps };
             let expected = case.defined();
             for host in hosts() {
                 assert_eq!(case.chosen(&host), expected.chosen, "{:?} {v} {apart} {spread}", host.isa());

@@ -2,13 +2,14 @@
 //!
 //! Its stages are those of [`super::Sample`] with two differences. Top-p keeps an entry while the sum before it is at most p: sums are
 //! `f32`, so that is "below the next number above p". And what top-p leaves is normalised again: by its logits where top-k made the
-//! list, else by a softmax over the probabilities, whose sum runs over the row by index.
+//! list, else by a softmax over the probabilities, whose sum runs over the row by index. A choice asks for these sums only where
+//! their last bits can change it.
 
 use super::blocks::{BLOCK, block_maxima};
 use super::estimate::Whole;
 use super::first_max::{Summary, first_max};
 use super::largest::First;
-use super::lead::{certain_race, certain_race_row};
+use super::lead::{certain_race, certain_race_row, forgives_division};
 use super::mass::cut;
 use super::nucleus::{Front, Nucleus, Row, top_p};
 use super::race::{Noise, race, race_row};
@@ -146,11 +147,17 @@ impl<'a, T: Element> SampleV1<'a, T> {
         s.apart(
             #[inline(always)]
             move || {
+                if !forgives_division(&self.noise) {
+                    return None;
+                }
                 let whole = Whole::of(s, self.row, max)?;
                 let (asked, list) = self.asked(max);
-                let front = asked.first_front::<S, BLOCK>(s, Some(whole), list);
-                if let Some(token) = front.and_then(|front| self.certain_front(s, front, whole)) {
-                    return Some(token);
+                if let Some(front) = asked.first_front::<S, BLOCK>(s, Some(whole), list) {
+                    let token = self.certain_front(s, front, whole);
+                    // A cut that is certain becomes no more so.
+                    if token.is_some() || front.least == front.most {
+                        return token;
+                    }
                 }
                 let (asked, list) = self.asked(max);
                 let front = asked.second_front::<S, BLOCK>(s, Some(whole), list)?;
@@ -206,17 +213,17 @@ impl<'a, T: Element> SampleV1<'a, T> {
             Nucleus::Above(above) => above,
         };
         self.copy(s, above);
-        let token = self.first(s, max);
         if matches!(self.noise, Noise::None) {
-            return token;
+            return self.first(s, max);
         }
         let weights = weights.again(s, self.row, above);
-        let list = &mut self.work.list;
         if let Nucleus::List(n) = found {
+            let list = &mut self.work.list;
             weights.apply(s, &mut list.values[..n]);
             return list.indices[race(s, &list.values[..n], &self.noise).0] as usize;
         }
-        race_sorted(s, self.row, weights, self.noise, above, (token, max), list)
+        let token = self.first(s, max);
+        race_sorted(s, self.row, weights, self.noise, above, (token, max), &mut self.work.list)
     }
 
     #[inline(always)]
