@@ -95,8 +95,9 @@ pub struct Front {
     pub most: usize,
 }
 
+/// The sum of some weights.
 #[inline(always)]
-fn sum<S: Simd>(s: S, e: &[f32]) -> f64 {
+pub fn sum<S: Simd>(s: S, e: &[f32]) -> f64 {
     row_sum(
         s,
         e.len(),

@@ -11,14 +11,14 @@ use super::first_max::{Summary, first_max};
 use super::largest::First;
 use super::lead::{certain_race, certain_race_row, forgives_division};
 use super::mass::cut;
-use super::nucleus::{Front, Nucleus, Row, top_p};
+use super::nucleus::{Front, Nucleus, Row, sum, top_p};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
 use super::sample::{Choice, Workspace, first_of, status_of};
 use super::select::List;
 use super::softmax::{Weights, softmax_of_list, weight};
 use super::survivors::Above;
-use super::{row_sum, vectors};
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -174,16 +174,10 @@ impl<'a, T: Element> SampleV1<'a, T> {
         // The weights stand in the upper half of the list: `exp(x - max)`, the first of which is 1.
         let (values, weights) = values.split_at_mut(values.len() / 2);
         let (values, weights) = (&mut values[..most], &weights[..most]);
-        let listed = row_sum(
-            s,
-            most,
-            #[inline(always)]
-            |span| span.load(s, weights, 0.0),
-        );
-        let [low, high] = whole.rest(s, values);
+        let (listed, [low, high]) = (sum(s, weights), whole.rest(s, values));
         let mut places = [0; 2];
-        for (place, sum) in places.iter_mut().zip([(listed + low) * (1.0 - 1e-5), (listed + high) * (1.0 + 1e-5)]) {
-            let inverse = (1.0 / sum) as f32;
+        for (place, whole) in places.iter_mut().zip([(listed + low) * (1.0 - 1e-5), (listed + high) * (1.0 + 1e-5)]) {
+            let inverse = (1.0 / whole) as f32;
             vectors(
                 most,
                 #[inline(always)]
