@@ -178,12 +178,19 @@ fn largest<S: Simd, const N: usize>(s: S, vectors: [S::F32; N]) -> f32 {
 /// [`certain_place`] of a list of weights.
 #[inline(always)]
 pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<usize> {
+    certain_lead(s, weights, noise).map(|(place, _)| place)
+}
+
+/// The same, and the winner's score.
+#[inline(always)]
+pub fn certain_lead<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<(usize, f32)> {
     if !forgives_division(noise) {
         return None;
     }
     let mut lead = Lead::NOBODY;
     lead.race_list(s, weights, 0, noise);
-    lead.certain()
+    let score = lead.best;
+    lead.certain().map(|place| (place, score))
 }
 
 /// [`certain_place`] in a row that no stage touched.

@@ -114,6 +114,7 @@ pub use apply::ApplyTopKTopP;
 mod reach;
 mod tail;
 
+mod first_ranks;
 mod keep;
 mod keep_prefix;
 pub use keep_prefix::{KeepPrefix, Prefix};

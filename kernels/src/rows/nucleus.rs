@@ -8,22 +8,28 @@
 //! 4. A row too flat for a list: see [`super::window`].
 
 use super::estimate::{Estimate, LOW, Whole};
+use super::first_ranks::FirstRanks;
 use super::mass::{End, ONE, clamp, cut};
+use super::race::Noise;
 use super::row_sum;
-use super::select::{List, gather, top_k};
+use super::select::{List, first_sorted, gather, next_below, top_k};
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::window::{Cut, Question, flat_cut};
+use super::threshold::count;
+use super::window::{Cut, Known, Question, flat_cut};
 use super::{Span, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
-use core::mem::replace;
 
 /// How many are looked at first, and then.
 const FIRST: [usize; 2] = [32, 64];
 
-/// Distances from the maximum, in nats, within which a nucleus is looked for next.
-const NEAR: [f32; 4] = [8.0, 9.0, 10.0, 12.0];
+/// How far from the maximum, in nats, a nucleus is looked for next; after that as far as a sample says.
+const NEAR: f32 = 8.0;
+/// So often a list is made.
+const LISTS: usize = 3;
+/// So many of what min-p leaves are sorted, at most.
+const SORTED: usize = 1024;
 
 /// What top-p keeps of a row.
 pub enum Nucleus {
@@ -160,10 +166,24 @@ impl Front {
         }
     }
 
+    /// Of these, only those that reach the second of two values, or perhaps the first.
+    #[inline(always)]
+    pub fn reaching<S: Simd>(self, s: S, values: &[f32], reach: (f32, f32)) -> Front {
+        self.within(count(s, values, reach.1), count(s, values, reach.0))
+    }
+
     /// Of these, only so many.
     pub fn within(self, least: usize, most: usize) -> Front {
         Front { least: self.least.min(least), most: self.most.min(most) }
     }
+}
+
+/// What the second look at a nucleus tells.
+pub enum Second {
+    /// Where it ends, about.
+    Front(Front),
+    /// The index of the winner.
+    Wins(usize),
 }
 
 /// Logits, top-p and block maxima of a row.
@@ -204,61 +224,136 @@ impl<T: Element> Row<'_, T> {
         None
     }
 
-    /// From all that is near the maximum, and an estimate of what is not.
+    /// From all that is near the maximum, and an estimate of what is not; or who wins by this noise, if that is one of those, all of
+    /// which stay.
     #[inline(always)]
-    pub fn second_front<S: Simd, const BLOCK: usize>(&self, s: S, whole: Option<Whole>, list: &mut List<'_>) -> Option<Front> {
+    pub fn second_front<S: Simd, const BLOCK: usize>(
+        &self,
+        s: S,
+        whole: Option<Whole>,
+        noise: &Noise<'_>,
+        list: &mut List<'_>,
+    ) -> Option<Second> {
         let Row { row, p, max, maxima } = *self;
         let whole = whole.or_else(|| Whole::of(s, row, max))?;
-        for nats in NEAR {
+        let weights = Weights::Shifted { max };
+        let mut bound = max - NEAR;
+        for _ in 0..LISTS {
             let half = list.values.len() / 2;
-            let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - nats, 0, &mut list.first(half), 0);
+            let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
             if at < row.len().div_ceil(BLOCK) {
                 return None;
             }
-            let (values, e) = list.weigh(s, n, &Weights::Shifted { max });
+            let (values, e) = list.weigh(s, n, &weights);
             let (outside, listed) = (whole.rest(s, values), sum(s, e));
             // What p takes, and a little more, of what is listed.
-            let part = f64::from(p) * (listed + outside[1]) / listed * 1.001;
-            if part > 1.0 {
-                continue;
+            let most = f64::from(p) * (listed + outside[1]) * 1.001;
+            if most <= listed {
+                let kept = list.keep_weight(s, n, (most / listed) as f32);
+                list.sort(s, kept);
+                let (_, e) = list.weigh(s, kept, &weights);
+                let beyond = listed - sum(s, e);
+                if let Some(front) = Front::new(s, e, outside.map(|rest| rest + beyond), p) {
+                    return Some(Second::Front(front));
+                }
+            } else if matches!(noise, Noise::Given { .. }) && most - listed > 0.5 * outside[1] {
+                // A long list, for little that could win.
+                return self.winner_in_front::<S, BLOCK>(s, whole, noise, list);
             }
-            let kept = list.keep_weight(s, n, part as f32);
-            list.sort(s, kept);
-            let (_, e) = list.weigh(s, kept, &Weights::Shifted { max });
-            let beyond = listed - sum(s, e);
-            if let Some(front) = Front::new(s, e, outside.map(|rest| rest + beyond), p) {
-                return Some(front);
+            let known = Known { from: bound, mass: (listed * ONE) as u128 };
+            let about = (listed + outside[1]) as f32;
+            let asked = Question { weights: &weights, end: End::Mass((most * ONE) as u128), before: 0, whole: about, known };
+            let window = asked.guess(s, row, list);
+            if !window.suits(row.len(), list) {
+                return self.winner_in_front::<S, BLOCK>(s, whole, noise, list);
             }
+            bound = window.least.min(bound - 0.5);
         }
         None
     }
+
+    /// The winner by this noise, if that is near the maximum and all that is there stays.
+    #[inline(never)]
+    fn winner_in_front<S: Simd, const BLOCK: usize>(
+        &self,
+        s: S,
+        whole: Whole,
+        noise: &Noise<'_>,
+        list: &mut List<'_>,
+    ) -> Option<Second> {
+        let Row { row, p, max, maxima } = *self;
+        let weights = Weights::Shifted { max };
+        let half = list.values.len() / 2;
+        let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - NEAR, 0, &mut list.first(half), 0);
+        if matches!(noise, Noise::None) || at < row.len().div_ceil(BLOCK) {
+            return None;
+        }
+        let (values, e) = list.weigh(s, n, &weights);
+        let ([low, high], listed) = (whole.rest(s, values), sum(s, e));
+        if listed >= f64::from(p) * (listed + low) * (1.0 - 1e-4) {
+            return None;
+        }
+        FirstRanks { row, weights: &weights, noise, whole: listed + high }.winner(s, n, list).map(Second::Wins)
+    }
 }
 
-/// Where these ends are among the largest, which are then in the list; nothing below `safe` is kept.
+impl<T: Element> Row<'_, T> {
+    /// The same for what min-p leaves of the nucleus, which are all that reach the first of two values and perhaps not the second.
+    #[inline(always)]
+    pub fn front_of_min_p<S: Simd, const BLOCK: usize>(&self, s: S, reach: (f32, f32), list: &mut List<'_>) -> Option<Front> {
+        let Row { row, p, max, maxima } = *self;
+        let half = list.values.len() / 2;
+        let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, reach.0, 0, &mut list.first(half), 0);
+        if at < row.len().div_ceil(BLOCK) {
+            return None;
+        }
+        let whole = Whole::of(s, row, max)?;
+        let (outside, weights) = (whole.rest(s, &list.values[..n]), Weights::Shifted { max });
+        let listed = sum(s, list.weigh(s, n, &weights).1);
+        let sorted = first_sorted(s, list, n, n.min(SORTED));
+        let (values, e) = list.weigh(s, sorted, &weights);
+        let beyond = listed - sum(s, e);
+        let (front, ends) = Front::in_list(s, e, outside.map(|rest| rest + beyond), p);
+        (ends || sorted == n).then(|| front.reaching(s, &values[..front.most], reach))
+    }
+}
+
+/// Where these ends are among the largest, which are then in the list, and what is known if they are not; nothing below `safe` is kept.
+/// The weights sum up to about `whole`.
 #[inline(always)]
 pub fn listed<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     asked: &Row<'_, T>,
-    weights: &Weights,
+    (weights, whole): (&Weights, f64),
     safe: f32,
     ends: &[End],
     list: &mut List<'_>,
-) -> Cut {
+) -> (Cut, Known) {
     let Row { row, max, maxima, .. } = *asked;
-    let near = |nats: f32| if matches!(weights, Weights::Given) { safe } else { safe.max(max - nats) };
-    let mut last = f32::INFINITY;
-    for bound in NEAR.map(near).into_iter().chain([safe]).filter(|&bound| bound != replace(&mut last, bound)) {
+    let mut known = Known::nothing(max);
+    let mut bound = safe.max(weights.below_largest(max, NEAR));
+    for _ in 0..LISTS {
         let half = list.values.len() / 2;
         let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
         if at < row.len().div_ceil(BLOCK) {
             break;
         }
-        let cut = list.nucleus(s, found, found == row.len(), weights, ends);
-        if !matches!(cut, Cut::Beyond) {
-            return cut;
+        match list.nucleus(s, found, found == row.len(), weights, ends) {
+            Cut::Beyond(Some(mass)) => known = Known { from: bound, mass },
+            Cut::Beyond(None) => {}
+            cut => return (cut, known),
         }
+        if bound <= safe {
+            break;
+        }
+        let asked = Question { weights, end: ends[0], before: 0, whole: whole as f32, known };
+        let window = asked.guess(s, row, list);
+        if !window.suits(row.len(), list) {
+            break;
+        }
+        bound = safe.max(window.least.min(next_below(bound)));
     }
-    Cut::Beyond
+    (Cut::Beyond(None), known)
 }
 
 /// What top-p keeps of a row, 0 < p <= 1, with these weights. The maxima are its block maxima. `front` is what is known of it, if
@@ -293,10 +388,12 @@ pub fn top_p<S: Simd, T: Element, const BLOCK: usize>(
         return Nucleus::Above(Above::ALL);
     }
     let safe = safe_bound(row.len(), whole, &weights, p);
-    if let Cut::At { kept, .. } = listed::<S, T, BLOCK>(s, &asked, &weights, safe, &[End::TopP(p)], list) {
+    let end = End::TopP(p);
+    let (cut, known) = listed::<S, T, BLOCK>(s, &asked, (&weights, whole), safe, &[end], list);
+    if let Cut::At { kept, .. } = cut {
         return Nucleus::List(kept);
     }
-    let asked = Question { weights: &weights, end: End::TopP(p), before: 0, whole: whole as f32 };
+    let asked = Question { weights: &weights, end, before: 0, whole: whole as f32, known };
     Nucleus::Above(flat_cut(s, row, asked, list).unwrap_or(Above::ALL))
 }
 

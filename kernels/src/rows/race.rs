@@ -55,6 +55,26 @@ impl<'a> Noise<'a> {
         }
     }
 
+    /// Whether one of the first `n` may be at most a limit. Of those that are given, all are looked at.
+    #[inline(always)]
+    pub(super) fn comes_near<S: Simd>(&self, s: S, n: usize, limit: f32) -> bool {
+        let Noise::Given { q, eps } = *self else { return true };
+        let mut least = [s.splat(f32::INFINITY); 4];
+        let (fours, rest) = q[..n].as_chunks::<64>();
+        for four in fours {
+            for (least, sixteen) in least.iter_mut().zip(four.as_chunks::<16>().0) {
+                *least = s.min(magnitude(s, s.load(sixteen)), *least);
+            }
+        }
+        vectors(
+            rest.len(),
+            #[inline(always)]
+            |span| least[0] = s.min(magnitude(s, span.load(s, rest, f32::INFINITY)), least[0]),
+        );
+        let least = s.min(s.min(least[0], least[1]), s.min(least[2], least[3]));
+        s.mask_bits(s.le(s.add(least, s.splat(eps)), s.splat(limit))) != 0
+    }
+
     /// What a score has to exceed. Weights below 0 count as 0 where noise is drawn, and the first of those with 0 wins if none has more.
     #[inline(always)]
     pub fn floor(&self) -> f32 {
@@ -66,13 +86,15 @@ impl<'a> Noise<'a> {
     pub fn at<S: Simd>(&self, s: S, span: Span) -> S::F32 {
         match *self {
             Noise::None => s.splat(1.0),
-            Noise::Given { q, eps } => {
-                let magnitude = s.and(s.bits(span.load(s, q, 1.0)), s.splat_i32(i32::MAX));
-                s.add(s.from_bits(magnitude), s.splat(eps))
-            }
+            Noise::Given { q, eps } => s.add(magnitude(s, span.load(s, q, 1.0)), s.splat(eps)),
             Noise::Drawn { numbers, first } => numbers.at(s, first + span.at as u64),
         }
     }
+}
+
+#[inline(always)]
+fn magnitude<S: Simd>(s: S, v: S::F32) -> S::F32 {
+    s.from_bits(s.and(s.bits(v), s.splat_i32(i32::MAX)))
 }
 
 /// Place of the first maximum of `value` over n places, and the maximum; 0 where nothing is above the floor.

@@ -13,7 +13,7 @@ use super::largest::First;
 use super::lead::{certain_race, certain_race_above, certain_race_row};
 use super::leaders::{FEWEST, guessed, leaders};
 use super::min_p::{reaches_often, surroundings};
-use super::nucleus::{Front, Row};
+use super::nucleus::{Front, Row, Second};
 use super::race::Noise;
 use super::select::{List, gather};
 use super::softmax::Weights;
@@ -244,8 +244,11 @@ impl<'a, T: Element> Sample<'a, T> {
                 let whole = if let Found::Whole(whole) = found { Some(*whole) } else { None };
                 let (asked, list) = self.nucleus(max);
                 let front = asked.first_front::<S, BLOCK>(s, whole, list);
-                if self.middle.is_some() || self.stages.min_p > 0.0 {
+                if self.middle.is_some() {
                     return Err(front);
+                }
+                if self.stages.min_p > 0.0 {
+                    return self.certain_both::<S, BLOCK>(s, max, front);
                 }
                 if let Some(token) = self.certain_front(s, front) {
                     return Ok(token);
@@ -254,11 +257,33 @@ impl<'a, T: Element> Sample<'a, T> {
                 if self.filtered.is_some() {
                     return Err(front);
                 }
+                let noise = self.noise;
                 let (asked, list) = self.nucleus(max);
-                let front = asked.second_front::<S, BLOCK>(s, whole, list);
-                self.certain_front(s, front).ok_or(front)
+                match asked.second_front::<S, BLOCK>(s, whole, &noise, list) {
+                    Some(Second::Front(front)) => self.certain_front(s, Some(front)).ok_or(Some(front)),
+                    Some(Second::Wins(token)) => Ok(token),
+                    None => Err(None),
+                }
             },
         )
+    }
+
+    /// The same with min-p behind it; `front` is that of the nucleus.
+    #[inline(always)]
+    fn certain_both<S: Simd, const BLOCK: usize>(
+        &mut self,
+        s: S,
+        max: f32,
+        front: Option<Front>,
+    ) -> Result<usize, Option<Front>> {
+        let Some(reach) = surroundings(s, self.stages.min_p, max) else { return Err(front) };
+        if let Some(known) = front {
+            let left = known.reaching(s, &self.work.list.values[..known.most], reach);
+            return self.certain_front(s, Some(left)).ok_or(front);
+        }
+        let (asked, list) = self.nucleus(max);
+        let left = asked.front_of_min_p::<S, BLOCK>(s, reach, list);
+        self.certain_front(s, left).ok_or(None)
     }
 
     /// What top-p asks, and the list to look in.

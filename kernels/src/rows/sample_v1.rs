@@ -11,7 +11,7 @@ use super::first_max::{Summary, first_max};
 use super::largest::First;
 use super::lead::{certain_race, certain_race_row, forgives_division};
 use super::mass::cut;
-use super::nucleus::{Front, Nucleus, Row, sum, top_p};
+use super::nucleus::{Front, Nucleus, Row, Second, sum, top_p};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
 use super::sample::{Choice, Workspace, first_of, status_of};
@@ -160,8 +160,11 @@ impl<'a, T: Element> SampleV1<'a, T> {
                     }
                 }
                 let (asked, list) = self.asked(max);
-                let front = asked.second_front::<S, BLOCK>(s, Some(whole), list)?;
-                self.certain_front(s, front, whole)
+                // Its weights are close together: the first ranks would hold little.
+                match asked.second_front::<S, BLOCK>(s, Some(whole), &Noise::None, list)? {
+                    Second::Front(front) => self.certain_front(s, front, whole),
+                    Second::Wins(_) => None,
+                }
             },
         )
     }

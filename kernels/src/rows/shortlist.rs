@@ -17,7 +17,7 @@ use crate::simd::Simd;
 /// How many times as heavy as the lightest the heaviest survivor may be.
 const CLOSE: f32 = 8.0;
 /// Values whose place the pass counts: the end of a list, and one for each rank that does not win.
-const COUNTS: usize = 6;
+pub(super) const COUNTS: usize = 6;
 
 /// The index of the winner among what is kept of a row, of which nothing is above `most`; `None` where that is not certain.
 #[inline(never)]
@@ -110,7 +110,7 @@ impl Likely {
 /// The largest value with a weight that loses to `low` with this noise, between one that does and one that does not; `None` if the first
 /// does not.
 #[inline(never)]
-fn largest_below<S: Simd>(s: S, weights: &Weights, noise: f32, low: f32, (least, most): (f32, f32)) -> Option<f32> {
+pub(super) fn largest_below<S: Simd>(s: S, weights: &Weights, noise: f32, low: f32, (least, most): (f32, f32)) -> Option<f32> {
     let loses = |value| weights.of_one(s, value) / noise < low;
     let (least, most) = (least + 0.0, most + 0.0);
     loses(least).then(|| bisect(value_to_ascending(least), value_to_ascending(most), |value| !loses(value)).0)
@@ -118,7 +118,7 @@ fn largest_below<S: Simd>(s: S, weights: &Weights, noise: f32, low: f32, (least,
 
 /// How many elements are above each value, and a list of those from `least` to the first of the values; `None` without room for it.
 #[inline(always)]
-fn look<S: Simd, T: Element>(
+pub(super) fn look<S: Simd, T: Element>(
     s: S,
     row: &[T],
     values: [f32; COUNTS],

@@ -220,6 +220,11 @@ impl Weights {
         self.of(s, if matches!(self, Weights::Given) { clean(s, v) } else { v })
     }
 
+    /// A value whose weight is `e^nats` times less than that of the largest; of a softmax taken twice the first counts.
+    pub fn below_largest(&self, max: f32, nats: f32) -> f32 {
+        if matches!(self, Weights::Given) { max * libm::expf(-nats) } else { max - nats }
+    }
+
     /// Makes probabilities of a list of values.
     #[inline(always)]
     pub fn apply<S: Simd>(&self, s: S, values: &mut [f32]) {

@@ -77,7 +77,7 @@ impl<T: Element> Tail<'_, T> {
         let end = |all: u128| End::Mass(all.saturating_sub(target.into()) + 1);
         let cut = match self.left(s, work) {
             // Lists have signed indices.
-            _ if row.len() > i32::MAX as usize => Cut::Beyond,
+            _ if row.len() > i32::MAX as usize => Cut::Beyond(None),
             Some(n) => {
                 let all = total(s, work.list.weigh(s, n, &weights).1);
                 work.list.nucleus(s, n, true, &weights, &[end(all)])
@@ -164,6 +164,6 @@ impl<T: Element> Tail<'_, T> {
         let Workspace { list, maxima } = work;
         let safe = safe_bound(row.len(), 1.0, weights, p).max(least);
         let most = LISTED.min(list.values.len());
-        listed::<S, T, BLOCK>(s, &Row { row, p, max, maxima }, weights, safe, ends, &mut list.first(most))
+        listed::<S, T, BLOCK>(s, &Row { row, p, max, maxima }, (weights, 1.0), safe, ends, &mut list.first(most)).0
     }
 }

@@ -14,7 +14,7 @@ use super::softmax::Weights;
 use super::survivors::Above;
 use super::top_k_choice::counted;
 use super::vectors;
-use super::window::{Question, flat_cut};
+use super::window::{Known, Question, flat_cut};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::{Dot, Simd};
 
@@ -89,7 +89,8 @@ impl Descending<'_> {
         }
         // The list goes.
         self.listed = 0;
-        let asked = Question { weights: &Weights::Given, end: End::Mass(target), before: 0, whole: (all as f64 / ONE) as f32 };
+        let (whole, known) = ((all as f64 / ONE) as f32, Known::nothing(f32::MAX));
+        let asked = Question { weights: &Weights::Given, end: End::Mass(target), before: 0, whole, known };
         let above = flat_cut(s, self.row, asked, &mut self.list).unwrap_or(Above::ALL);
         Ok(last(s, self.row, above))
     }

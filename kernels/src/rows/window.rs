@@ -12,7 +12,7 @@ use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::threshold::{count, range};
-use super::{Span, lanes, vectors};
+use super::{Span, first_lanes, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -70,8 +70,8 @@ fn weights_under<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: S::F32, 
 
 /// Where a nucleus ends that is looked for in a list.
 pub enum Cut {
-    /// Not in the list.
-    Beyond,
+    /// Not in the list. The mass of all of it, if that surely stays.
+    Beyond(Option<u128>),
     /// At more than one place.
     InDoubt,
     /// Behind so many of those that are sorted.
@@ -114,22 +114,40 @@ impl List<'_> {
     #[inline(always)]
     pub fn nucleus<S: Simd>(&mut self, s: S, n: usize, whole: bool, weights: &Weights, ends: &[End]) -> Cut {
         let (_, e) = self.weigh(s, n, weights);
+        let all = total(s, e);
         // What is kept, were the sums exact.
-        let part = ends[0].sum() * ONE / total(s, e) as f64;
+        let part = ends[0].sum() * ONE / all as f64;
         if part > 1.0 && !whole {
-            return Cut::Beyond;
+            // The sum is rounded before it is compared.
+            return Cut::Beyond((part > 1.0 + 1e-6).then_some(all));
         }
         let sorted = self.keep_weight(s, n, 1.002 * part as f32);
         self.sort(s, sorted);
         let (_, e) = self.weigh(s, sorted, weights);
         let kept = ends[0].cut(e, 0);
         if kept == sorted && !(whole && sorted == n) {
-            Cut::Beyond
+            Cut::Beyond((sorted == n).then_some(all))
         } else if ends[1..].iter().any(|end| end.cut(e, 0) != kept) {
             Cut::InDoubt
         } else {
             Cut::At { kept, sorted }
         }
+    }
+}
+
+/// What is known of a row: all elements from a value on stay, and this is their mass.
+#[derive(Clone, Copy)]
+pub struct Known {
+    /// The value.
+    pub from: f32,
+    /// The mass.
+    pub mass: u128,
+}
+
+impl Known {
+    /// Where nothing is known of a row of which nothing is above `most`.
+    pub fn nothing(most: f32) -> Known {
+        Known { from: next_above(most), mass: 0 }
     }
 }
 
@@ -144,6 +162,8 @@ pub struct Question<'a> {
     pub before: u128,
     /// About the sum of the probabilities of the row.
     pub whole: f32,
+    /// The end is not above this.
+    pub known: Known,
 }
 
 /// What a pass with a window found.
@@ -162,6 +182,9 @@ struct Seen {
     bottom: f32,
 }
 
+/// Elements whose larger ones are made a list before anything is computed of them.
+const PIECE: usize = 1024;
+
 /// One pass over the row with the window from `least` to `most`.
 #[inline(always)]
 fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, most: f32, list: &mut List<'_>) -> Seen {
@@ -171,29 +194,44 @@ fn look<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, least: f32, mos
             // Copies, which no store to the list can change.
             let (weights, mut list) = (*weights, list.reborrow());
             let (most, lowest) = (s.splat(most), s.splat(f32::NEG_INFINITY));
-            let (least, room) = (least, list.values.len() / 2);
+            let (least, room) = (Above::from(least), list.values.len() / 2);
             let mut above = Total::new(s);
             let (mut top, mut bottom) = (lowest, lowest);
             let (mut n, mut fits, mut whole) = (0, true, s.splat(0.0));
-            vectors(
-                row.len(),
-                #[inline(always)]
-                |Span { at, len }| {
-                    let v = clean(s, Span { at, len }.load(s, row, T::NEG_INFINITY));
-                    let higher = s.lt(most, v);
-                    let pr = weights.bounded(s, v);
-                    above.add(s, s.select(higher, pr, s.splat(0.0)));
-                    top = s.max(s.select(higher, lowest, v), top);
-                    let m = s.differ(Above::from(least).mask(s, v, len), higher);
-                    whole = s.add(whole, s.select(m, pr, s.splat(0.0)));
-                    bottom = s.max(bottom, s.select(m, s.sub(s.splat(0.0), v), lowest));
-                    if n + 16 <= room {
-                        n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32(at as i32)));
-                    } else {
-                        fits &= s.mask_bits(m) == 0;
-                    }
-                },
-            );
+            let (mut values, mut indices) = ([0.0; PIECE + 16], [0; PIECE + 16]);
+            let mut large = List { values: &mut values, indices: &mut indices };
+            for (part, start) in row.chunks(PIECE).zip((0..).step_by(PIECE)) {
+                let mut found = 0;
+                vectors(
+                    part.len(),
+                    #[inline(always)]
+                    |span| {
+                        let (mut least, v) = (least, clean(s, span.load(s, part, T::NEG_INFINITY)));
+                        top = s.max(s.select(s.lt(most, v), lowest, v), top);
+                        let m = least.mask(s, v, span.len);
+                        found = large.push(s, found, m, v, s.add_i32(lanes(s), s.splat_i32(start + span.at as i32)));
+                    },
+                );
+                let (values, indices) = (&large.values[..found], &large.indices[..found]);
+                vectors(
+                    found,
+                    #[inline(always)]
+                    |span| {
+                        let v = span.load(s, values, f32::NEG_INFINITY);
+                        let higher = s.lt(most, v);
+                        let pr = weights.bounded(s, v);
+                        above.add(s, s.select(higher, pr, s.splat(0.0)));
+                        let m = s.differ(first_lanes(s, span.len), higher);
+                        whole = s.add(whole, s.select(m, pr, s.splat(0.0)));
+                        bottom = s.max(bottom, s.select(m, s.sub(s.splat(0.0), v), lowest));
+                        if n + 16 <= room {
+                            n = list.push(s, n, m, v, span.load_i32(s, indices));
+                        } else {
+                            fits &= s.mask_bits(m) == 0;
+                        }
+                    },
+                );
+            }
             Seen {
                 above: above.get(s),
                 top: s.reduce_max(top),
@@ -226,30 +264,78 @@ pub fn sample<S: Simd, T: Element>(s: S, row: &[T], list: &mut List<'_>) -> usiz
     )
 }
 
-/// A window that a sample of the row suggests: where its weights reach p, give or take a little.
-#[inline(always)]
-fn guess<S: Simd, T: Element>(s: S, row: &[T], asked: &Question<'_>, list: &mut List<'_>) -> (f32, f32) {
-    let taken = sample(s, row, list);
-    let half = list.values.len() / 2;
-    let (values, e) = list.values.split_at_mut(half);
-    // Most of what the list takes: the sample may be wrong about that too.
-    asked.quantiles(s, &values[..taken], &mut e[..taken], 0.4 * half as f32 / row.len() as f32)
+/// A window of values.
+pub struct Window {
+    /// Its least value.
+    pub least: f32,
+    /// Its largest.
+    most: f32,
+    /// About the part of the row that reaches the least.
+    reaches: f32,
+}
+
+impl Window {
+    /// Whether about as many of a row of `n` as reach it have room in half of a list.
+    pub fn suits(&self, n: usize, list: &List<'_>) -> bool {
+        self.reaches * n as f32 <= 0.45 * list.values.len() as f32
+    }
 }
 
 impl Question<'_> {
-    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, or `most` of the row, if
-    /// that is not much less. `e` is as long as the sample.
+    /// A window that a sample of the row suggests: where its weights reach the end, give or take a little. The list is lost.
     #[inline(always)]
-    fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32], most: f32) -> (f32, f32) {
-        e.copy_from_slice(values);
-        self.weights.apply(s, e);
-        let (n, part) = (values.len() as f32, (self.end.sum() - self.before as f64 / ONE) as f32 / self.whole);
-        // Three standard deviations.
-        let off = 3.0 * libm::sqrtf((part * (1.0 - part)).max(0.0) / n);
-        let off = if most > off / 1.5 { off.max(8.0 / n).min(most) } else { off };
-        let least = if part + off < 1.0 { quantile(s, values, e, part + off, NEARLY) } else { f32::NEG_INFINITY };
-        (least, quantile(s, values, e, part - off, NEARLY).max(least))
+    pub fn guess<S: Simd, T: Element>(&self, s: S, row: &[T], list: &mut List<'_>) -> Window {
+        let taken = sample(s, row, list);
+        let half = list.values.len() / 2;
+        let (values, e) = list.values.split_at_mut(half);
+        // Most of what the list takes: the sample may be wrong about that too.
+        let room = 0.8 * half as f32 * taken as f32 / row.len() as f32;
+        self.quantiles(s, &values[..taken], &mut e[..taken], room)
     }
+
+    /// Where a sample of the row says that the cut is, give or take what such a sample is mostly off by, or with about `room` elements
+    /// of it, if these are not far fewer. `e` is as long as the sample.
+    #[inline(always)]
+    fn quantiles<S: Simd>(&self, s: S, values: &[f32], e: &mut [f32], room: f32) -> Window {
+        let Question { weights, end, before, whole, known } = *self;
+        e.copy_from_slice(values);
+        weights.apply(s, e);
+        let n = unknown(s, values, e, known.from);
+        let mass = |mass: u128| mass as f64 / ONE;
+        let part = (end.sum() - mass(before) - mass(known.mass)) / (f64::from(whole) - mass(known.mass));
+        let part = (part as f32).clamp(0.0, 1.0);
+        let window = |off: f32| {
+            let least = if part + off < 1.0 { quantile(s, values, e, part + off, NEARLY) } else { f32::NEG_INFINITY };
+            (least, quantile(s, values, e, part - off, NEARLY).max(least))
+        };
+        // Three standard deviations.
+        let off = (3.0 * libm::sqrtf(part * (1.0 - part) / n)).max(8.0 / n);
+        let (mut least, mut most) = window(off);
+        let reach = |value: f32| count(s, values, value) as f32;
+        let inside = reach(least) - reach(next_above(most));
+        if room < inside && inside < 1.5 * room {
+            (least, most) = window(off * room / inside);
+        }
+        Window { least, most, reaches: reach(least) / values.len() as f32 }
+    }
+}
+
+/// Takes the weights of what is known off a sample; returns how many of equal weight would tell as much as those that are left.
+#[inline(always)]
+fn unknown<S: Simd>(s: S, values: &[f32], e: &mut [f32], from: f32) -> f32 {
+    let (mut sum, mut squares) = (s.splat(0.0), s.splat(0.0));
+    vectors(
+        values.len(),
+        #[inline(always)]
+        |span| {
+            let is_known = s.le(s.splat(from), span.load(s, values, f32::INFINITY));
+            let weight = s.select(is_known, s.splat(0.0), span.load(s, e, 0.0));
+            span.store(s, weight, e);
+            (sum, squares) = (s.add(sum, weight), s.fma(weight, weight, squares));
+        },
+    );
+    let (sum, squares) = (s.reduce_add(sum), s.reduce_add(squares));
+    if squares > 0.0 { sum * sum / squares } else { 1.0 }
 }
 
 /// The middle of two numbers in the order of all numbers.
@@ -260,10 +346,11 @@ fn between(low: f32, high: f32) -> f32 {
 /// Where a row ends, of which one stays; `None` where all of it does.
 #[inline(never)]
 pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list: &mut List<'_>) -> Option<Above> {
-    let Question { weights, end, before, .. } = asked;
+    let Question { weights, end, before, known, .. } = asked;
     // All above `high` stay; the cut is not below `low`.
-    let (mut low, mut high) = (f32::NEG_INFINITY, f32::MAX);
-    let (mut least, mut most) = guess(s, row, &asked, list);
+    let (mut low, mut high) = (f32::NEG_INFINITY, next_below(known.from));
+    let Window { mut least, mut most, .. } = asked.guess(s, row, list);
+    (least, most) = (least.min(high), most.min(high));
     loop {
         let Seen { above, top, listed, complete, whole, bottom } = look(s, row, weights, least, most, list);
         let before = before + above;
@@ -277,7 +364,7 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             continue;
         }
         high = top;
-        let asked = Question { before, whole, ..asked };
+        let asked = Question { before, whole, known: Known::nothing(high), ..asked };
         let found = if listed == 0 {
             None
         } else if complete {
@@ -291,8 +378,8 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
             let old = (least, most);
             let half = list.values.len() / 2;
             let (values, e) = list.values.split_at_mut(half);
-            (least, most) = asked.quantiles(s, &values[..listed], &mut e[..listed], 0.4);
-            (least, most) = (least.max(bottom).min(high), most.min(high).max(bottom));
+            let window = asked.quantiles(s, &values[..listed], &mut e[..listed], 0.8 * half as f32);
+            (least, most) = (window.least.max(bottom).min(high), window.most.min(high).max(bottom));
             if (least, most) == old {
                 least = next_above(between(least, high)).min(high);
             }
