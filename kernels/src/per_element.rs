@@ -4,7 +4,7 @@
 use crate::dispatch::Level;
 use crate::rows::{
     ApplyTopKTopP, Choice, DequantResidual, DequantResidualRmsNormQuant, Exponentials, FirstMax, GroupSwigluQuant, InPlace,
-    KeepPrefix, Narrow, Project, Quantize, RmsNorm, RmsNormQuant, SampleV1, Scale, Summary, Widen,
+    KeepPrefix, Narrow, Project, Quantize, RmsNorm, RmsNormQuant, SampleV1, Scale, Summary, Widen, Winner,
 };
 use crate::tiles::{Attention, PackFloatColumns, PackFloats};
 
@@ -48,6 +48,7 @@ compiled! {
     run_sample: InPlace => Choice;
     run_sample_v1: SampleV1 => Choice;
     run_apply_top_k_top_p: ApplyTopKTopP => ();
+    run_winner: Winner => Option<usize>;
 }
 
 /// In the `impl` of a [`Kernel`](crate::dispatch::Kernel) over a storage type `T`: the method that has it compiled.

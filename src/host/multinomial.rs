@@ -16,7 +16,7 @@ use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference::{philox4x32, uniform};
 use tilekern_kernels::rows::{
-    BestKey, BlockMasses, KeysBelow, LEADERS, LeaderKeys, Racers, Reaches, Share, WeightSum, Winner, running_sum,
+    BestKey, BlockMasses, KeysBelow, LEADERS, LeaderKeys, Racers, Reaches, Share, WINNER_OF, WeightSum, Winner, running_sum,
 };
 
 /// Weights of a piece: a multiple of the blocks of a sum.
@@ -172,10 +172,10 @@ impl<'a, T: Weight> Drawn<'a, T> {
     /// The winner, where one worker has the whole row as it lies, if it is certain.
     fn winner<P: ParallelFor>(&self, pool: &P, row: usize, words: &mut [u64]) -> Option<usize> {
         let weights: Row<'a, T> = self.probs.row(row);
-        let weights = weights.as_slice().and_then(T::as_f32)?;
-        let suits = pool.workers() == 1 && (Winner::FEWEST..=Winner::MOST).contains(&weights.len());
+        let weights = weights.as_slice()?;
+        let suits = pool.workers() == 1 && WINNER_OF.contains(&weights.len());
         let (numbers, first) = (self.numbers, (row * self.d.categories) as u64);
-        suits.then(|| self.level.run(Winner { weights, numbers, first, words }))?
+        suits.then(|| T::winner(self.level, Winner { weights, numbers, first, words }))?
     }
 
     /// The key of the winner.

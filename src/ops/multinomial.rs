@@ -6,7 +6,7 @@ use crate::error::{Error, Value};
 use crate::tensor::Describe;
 use half::{bf16, f16};
 use tilekern_kernels::dispatch::Level;
-use tilekern_kernels::rows::Widen;
+use tilekern_kernels::rows::{Widen, Winner};
 
 /// The most weights of a row: an f32 counts no further.
 const MAX_CATEGORIES: usize = 1 << 24;
@@ -19,10 +19,8 @@ mod sealed {
         fn to_f32(self) -> f32;
         /// Some, as `f32`: where they lie, or widened into `to`, which is as long.
         fn widened<'b>(level: Level, from: &'b [Self], to: &'b mut [f32]) -> &'b [f32];
-        /// The same, if they are `f32`.
-        fn as_f32(_: &[Self]) -> Option<&[f32]> {
-            None
-        }
+        /// The winner of a whole row, where it is certain.
+        fn winner(level: Level, row: Winner<'_, Self>) -> Option<usize>;
     }
 
     impl Widened for f32 {
@@ -32,8 +30,8 @@ mod sealed {
         fn widened<'b>(_: Level, from: &'b [f32], _: &'b mut [f32]) -> &'b [f32] {
             from
         }
-        fn as_f32(weights: &[f32]) -> Option<&[f32]> {
-            Some(weights)
+        fn winner(level: Level, row: Winner<'_, f32>) -> Option<usize> {
+            level.run(row)
         }
     }
 
@@ -47,6 +45,9 @@ mod sealed {
             }
             to
         }
+        fn winner(_: Level, _: Winner<'_, f64>) -> Option<usize> {
+            None
+        }
     }
 
     macro_rules! half {
@@ -58,6 +59,9 @@ mod sealed {
                 fn widened<'b>(level: Level, input: &'b [$t], output: &'b mut [f32]) -> &'b [f32] {
                     level.run(Widen { input, output: &mut *output });
                     output
+                }
+                fn winner(level: Level, row: Winner<'_, $t>) -> Option<usize> {
+                    level.run(row)
                 }
             }
         )*};

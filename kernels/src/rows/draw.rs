@@ -7,10 +7,12 @@ use super::lead::{LEAST, Lead, NEAR};
 use super::select::{List, look_up, top_k_bound};
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
-use crate::dispatch::{Isa, Kernel, compiled_here};
+use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
+use crate::per_element::per_element;
 use crate::philox::{Exponential, SMALLEST};
 use crate::simd::{Dot, Simd};
+use core::ops::RangeInclusive;
 
 /// Elements that are looked at before some of them race, at most.
 const PIECE: usize = 4096;
@@ -52,11 +54,14 @@ pub fn certain_draw<S: Simd, T: Element, const BLOCK: usize>(
     draw.lead.certain()
 }
 
+/// How many weights a [`Winner`] is found of: of fewer blocks tell too little, and of more their maxima leave no room for a list.
+pub const WINNER_OF: RangeInclusive<usize> = 2048..=1 << 20;
+
 /// The winner of an exponential race of a whole row of weights: their largest `weight / e`. `None` where another one comes near, or where
 /// no weight or no quotient is large enough to tell.
-pub struct Winner<'a> {
-    /// The weights: [`Winner::FEWEST`] to [`Winner::MOST`].
-    pub weights: &'a [f32],
+pub struct Winner<'a, T> {
+    /// The weights, [so many](WINNER_OF).
+    pub weights: &'a [T],
     /// The numbers of the tensor.
     pub numbers: Exponential,
     /// The number that belongs to the first.
@@ -65,12 +70,7 @@ pub struct Winner<'a> {
     pub words: &'a mut [u64],
 }
 
-impl Winner<'_> {
-    /// The fewest weights; of fewer blocks tell too little.
-    pub const FEWEST: usize = 2048;
-    /// The most weights whose block maxima leave room for a list.
-    pub const MOST: usize = 1 << 20;
-
+impl<T: Element> Winner<'_, T> {
     #[inline(always)]
     fn find<S: Simd, const BLOCK: usize>(self, s: S) -> Option<usize> {
         let Winner { weights, numbers, first, words } = self;
@@ -80,23 +80,23 @@ impl Winner<'_> {
         let (values, indices) = (bytemuck::cast_slice_mut(values), bytemuck::cast_slice_mut(indices));
         let mut list = List { values: &mut values[..length], indices: &mut indices[..length] };
         let maxima = bytemuck::cast_slice_mut(maxima);
-        let most = block_maxima::<S, f32, BLOCK>(s, weights, maxima, false).max;
+        let most = block_maxima::<S, T, BLOCK>(s, weights, maxima, false).max;
         // Whatever is drawn, no score is certain.
         if most <= LEAST * SMALLEST {
             return None;
         }
-        certain_draw::<S, f32, BLOCK>(s, weights, (Weights::Given, most), (numbers, first), maxima, &mut list)
+        certain_draw::<S, T, BLOCK>(s, weights, (Weights::Given, most), (numbers, first), maxima, &mut list)
     }
 }
 
-impl Kernel for Winner<'_> {
+impl<T: Element> Kernel for Winner<'_, T> {
     type Output = Option<usize>;
     const DOT: bool = false;
-    compiled_here!();
+    per_element!(run_winner);
 
     #[inline(always)]
     fn run<S: Dot>(self, s: S) -> Option<usize> {
-        debug_assert!((Winner::FEWEST..=Winner::MOST).contains(&self.weights.len()));
+        debug_assert!(WINNER_OF.contains(&self.weights.len()));
         if const { matches!(S::ISA, Isa::Avx2) } { self.find::<S, WIDER_BLOCK>(s) } else { self.find::<S, BLOCK>(s) }
     }
 }

@@ -55,6 +55,9 @@ pub fn holds_nan<S: Simd, T: Element>(s: S, row: &[T]) -> bool {
 /// a NaN if `nan` asks for it.
 #[inline(always)]
 pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Summary) {
+    if let Some((chunk, max)) = half_max(s, row) {
+        return (position(s, row, chunk * CHUNK, max), Summary::new(max, nan && holds_nan(s, row)));
+    }
     let (chunks, rest) = row.as_chunks::<CHUNK>();
     // Of each lane the greatest, and the number of the first chunk that has it.
     let (mut best, mut number) = (top(s, rest), s.splat_i32(chunks.len() as i32));
@@ -71,6 +74,55 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
     // +inf counts as the largest finite number, which may come before it.
     let chunk = if max < f32::MAX { first_chunk(s, best, number, max) } else { 0 };
     (position(s, row, chunk * CHUNK, summary.max), summary)
+}
+
+/// The first chunk with the maximum of a row of 16-bit numbers, and that, as integers: of those that are not negative the larger has the
+/// larger bits, and 32 are compared at once. `None` for other rows, for
+/// less than a chunk, and where the maximum is not finite and above 0 or a NaN was in the
+/// way.
+#[inline(always)]
+fn half_max<S: Simd, T: Element>(s: S, row: &[T]) -> Option<(usize, f32)> {
+    let (chunks, rest) = row.as_chunks::<CHUNK>();
+    if const { size_of::<T>() != 2 } || chunks.is_empty() {
+        return None;
+    }
+    s.apart(
+        #[inline(always)]
+        move || {
+            let mut end = [T::NEG_INFINITY; CHUNK];
+            end[..rest.len()].copy_from_slice(rest);
+            let (mut best, mut number) = (half_top(s, &end), s.splat_i32(chunks.len() as i32));
+            for run in runs::<T>(chunks.len(), CHUNK, Length::Even.or_step()) {
+                for i in run {
+                    let (top, this) = (half_top(s, &chunks[i]), s.splat_i32(i as i32));
+                    let earlier = s.both(s.eq_i32(best, top), s.gt_i32(number, this));
+                    number = s.select_i32(s.differ(s.gt_i32(top, best), earlier), this, number);
+                    best = s.max_i32(top, best);
+                }
+            }
+            let bits = s.reduce_max_i32(best);
+            let holds = s.eq_i32(best, s.splat_i32(bits));
+            let first = s.select_i32(holds, s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
+            let max: f32 = bytemuck::cast::<u16, T>((bits >> 16) as u16).as_();
+            (0.0 < max && max < f32::INFINITY).then(
+                #[inline(always)]
+                || (-s.reduce_max_i32(first) as usize, max),
+            )
+        },
+    )
+}
+
+/// The larger half of each lane of a chunk of 16-bit numbers, in the upper one.
+#[inline(always)]
+fn half_top<S: Simd, T: Element>(s: S, chunk: &[T; CHUNK]) -> S::I32 {
+    let mut tops = [s.splat_i32(i32::MIN); 4];
+    for four in bytemuck::cast_slice::<T, [[u16; 32]; 4]>(chunk) {
+        for (top, pairs) in tops.iter_mut().zip(four) {
+            *top = s.max_i16(s.load_i32(&bytemuck::cast(*pairs)), *top);
+        }
+    }
+    let top = s.max_i16(s.max_i16(tops[0], tops[1]), s.max_i16(tops[2], tops[3]));
+    s.and(s.max_i16(top, s.shl(top, 16)), s.splat_i32(!0xFFFF))
 }
 
 /// The maximum of each lane of a row, in eight accumulators, or four where registers are few.

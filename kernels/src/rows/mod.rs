@@ -74,7 +74,7 @@ mod ranks;
 mod shortlist;
 
 mod draw;
-pub use draw::Winner;
+pub use draw::{WINNER_OF, Winner};
 mod lead;
 mod race;
 pub use race::Noise;

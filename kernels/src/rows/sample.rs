@@ -225,8 +225,12 @@ impl<'a, T: Element> Sample<'a, T> {
         if let Found::Leaders(first, guess) = found {
             return self.certain_leader::<S, BLOCK>(s, max, (first, *guess)).ok_or(None);
         }
-        if k > 0 || p <= 0.0 || min_p >= 1.0 || !is_logits {
+        if k > 0 || p <= 0.0 || min_p >= 1.0 {
             return Err(None);
+        }
+        if !is_logits {
+            let untouched = !(p < 1.0 || min_p > 0.0) && self.middle.is_none();
+            return if untouched { self.certain_draw::<S, BLOCK>(s, (Weights::Given, max)).ok_or(None) } else { Err(None) };
         }
         match (p < 1.0, min_p > 0.0) {
             (true, _) => self.certain_nucleus::<S, BLOCK>(s, max, found),
@@ -350,15 +354,19 @@ impl<'a, T: Element> Sample<'a, T> {
 
     #[inline(always)]
     fn certain_whole<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
+        if let Noise::Drawn { .. } = self.noise {
+            return self.certain_draw::<S, BLOCK>(s, (Weights::Shifted { max }, 1.0));
+        }
         // Without noise it always is.
-        if self.filtered.is_some() {
-            return None;
-        }
-        if let Noise::Drawn { numbers, first } = self.noise {
-            let (weights, Workspace { list, maxima }) = (Weights::Shifted { max }, &mut self.work);
-            return certain_draw::<S, T, BLOCK>(s, self.row, (weights, 1.0), (numbers, first), maxima, list);
-        }
-        certain_race_row(s, self.row, max, &self.noise)
+        if self.filtered.is_some() { None } else { certain_race_row(s, self.row, max, &self.noise) }
+    }
+
+    /// By drawn noise in a row that no stage touches, of which the largest weight is given.
+    #[inline(always)]
+    fn certain_draw<S: Simd, const BLOCK: usize>(&mut self, s: S, weights: (Weights, f32)) -> Option<usize> {
+        let (Noise::Drawn { numbers, first }, None) = (self.noise, &self.filtered) else { return None };
+        let Workspace { list, maxima } = &mut self.work;
+        certain_draw::<S, T, BLOCK>(s, self.row, weights, (numbers, first), maxima, list)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whole rows of weights, against the definition.
 
 use super::super::random::random;
-use super::Winner;
+use super::{WINNER_OF, Winner};
 use crate::dispatch::{Isa, Level};
 use crate::philox::Exponential;
 use crate::reference::{exponential, weight_race};
@@ -13,13 +13,13 @@ use std::vec::Vec;
 fn ordinary_rows_have_a_certain_winner() {
     let mut state = 1;
     let mut unit = || random(&mut state) as f32;
-    let lengths = if cfg!(miri) { &[2048][..] } else { &[2048, 2049, 20_000, Winner::MOST] };
+    let lengths = if cfg!(miri) { &[2048][..] } else { &[2048, 2049, 20_000, *WINNER_OF.end()] };
     for (i, &n) in lengths.iter().enumerate() {
         let steep: Vec<f32> = (0..n).map(|_| libm::expf(24.0 * unit() - 12.0)).collect();
         let few: Vec<f32> = (0..n).map(|_| if unit() < 0.005 { unit() } else { 0.0 }).collect();
         let even: Vec<f32> = (0..n).map(|_| 1e6 * unit()).collect();
         // The definition sorts.
-        for weights in [steep, few, even].into_iter().take(if n < Winner::MOST { 3 } else { 1 }) {
+        for weights in [steep, few, even].into_iter().take(if n < *WINNER_OF.end() { 3 } else { 1 }) {
             let (seed, offset, all, first) = (7 + i as u64, 4, 2 * n as u64, n as u64);
             let mut order = vec![0; n];
             weight_race(&weights, |j| exponential(seed, offset, all, first + j as u64), &mut order);
