@@ -6,18 +6,15 @@
 use super::blocks::{BLOCK, block_maxima};
 use super::reach::{Ones, Reach, count, without_nan};
 use super::sample::Workspace;
-use super::select::top_k_bound;
+use super::select::{gather, top_k_bound};
 use super::survivors::Above;
 use super::tail::{Kept, Tail};
 use super::threshold::threshold;
-use super::{first_lanes, vectors};
+use super::vectors;
 use crate::dispatch::Kernel;
 use crate::element::Element;
 use crate::per_element::per_element;
 use crate::simd::{Dot, Simd};
-
-/// Elements among which the k-th largest is looked for at once.
-const FEW: usize = 1024;
 
 /// A row of ApplyTopKTopP.
 pub struct ApplyTopKTopP<'a, T> {
@@ -33,40 +30,22 @@ pub struct ApplyTopKTopP<'a, T> {
     pub work: Workspace<'a>,
 }
 
-/// A value that exactly the k largest reach, or the k-th with its equals; `None` where more than [`FEW`] elements reach `floor`. At
-/// least k do.
-#[inline(always)]
-fn kth_of_few<S: Simd, T: Element>(s: S, row: &[T], k: usize, maxima: &[f32], floor: f32) -> Option<f32> {
-    let (mut few, mut n) = ([0.0; FEW + BLOCK + 16], 0);
-    for (block, _) in row.chunks(BLOCK).zip(maxima).filter(|&(_, &max)| max >= floor) {
-        vectors(
-            block.len(),
-            #[inline(always)]
-            |span| {
-                let v = without_nan(s, span.load(s, block, T::NEG_INFINITY));
-                let hits = s.both(s.le(s.splat(floor), v), first_lanes(s, span.len));
-                let to = few[n..].first_chunk_mut::<16>().expect("room");
-                n += s.compress(hits, s.bits(v), bytemuck::cast_mut(to));
-            },
-        );
-        if n > FEW {
-            return None;
-        }
-    }
-    Some(threshold(s, &few[..n], k, 0).0)
-}
-
 /// The k-th largest value, or one that the same elements reach.
 #[inline(always)]
-fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, work: &mut Workspace<'_>) -> f32 {
+fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, infinite: bool, work: &mut Workspace<'_>) -> f32 {
     s.apart(
         #[inline(always)]
         move || {
             let Workspace { list, maxima } = work;
             // At least k elements reach it.
             let floor = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
-            if let Some(kth) = kth_of_few(s, row, k, maxima, floor) {
-                return kth;
+            let half = list.values.len() / 2;
+            // Lists count +inf as the largest number.
+            if !infinite && (floor > f32::NEG_INFINITY || row.len() <= half) {
+                let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, floor, 0, &mut list.first(half), 0);
+                if at == row.len().div_ceil(BLOCK) {
+                    return threshold(s, &list.values[..n], k, 0).0;
+                }
             }
             // Where fewer are above, it is the k-th.
             let (equals, above) = count(s, row, maxima, floor);
@@ -89,7 +68,7 @@ impl<T: Element> Kernel for ApplyTopKTopP<'_, T> {
     fn run<S: Dot>(self, s: S) {
         let ApplyTopKTopP { row, k, p, output, mut work } = self;
         let summary = block_maxima::<S, T, BLOCK>(s, row, work.maxima, false);
-        let least = if k < row.len() { kth(s, row, k, &mut work) } else { f32::NEG_INFINITY };
+        let least = if k < row.len() { kth(s, row, k, summary.infinite, &mut work) } else { f32::NEG_INFINITY };
         let (max, t) = (summary.max, 1.0 - p);
         let has_nucleus = !summary.infinite && max > f32::NEG_INFINITY;
         let (kept, filled) = if has_nucleus && p <= 0.0 {
