@@ -31,6 +31,8 @@ mod top_p_sampling;
 mod update_logits;
 mod weight;
 
+pub(crate) use top_k_top_p_sample::Lists;
+
 use crate::backend::Backend;
 use crate::error::{Error, Status};
 use crate::parallel::{ParallelFor, Serial};

@@ -15,7 +15,7 @@ use tilekern_kernels::rows::{self, List, Middle, Noise, Sample, Workspace, list_
 
 /// The lengths of what the kernel of a row works in.
 #[derive(Clone, Copy)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     list: usize,
     maxima: usize,
 }

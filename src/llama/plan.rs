@@ -172,7 +172,7 @@ pub(super) fn workspace<T: Element, K: Element, P: ParallelFor>(
     };
     let table = TensorMut::shape_only(Dims::contiguous(&[s.length, s.head_dim])?);
     let table = host.workspace(&rope::<P>(model.theta(), table))?.size();
-    let sampling = sampling::workspace(host, s.batch, s.vocab)?;
+    let sampling = sampling::workspace(host, s.vocab)?;
     Ok(layer(1, s.chunk)?.max(layer(s.batch, 1)?).max(head).max(table).max(sampling))
 }
 
@@ -211,7 +211,7 @@ pub(super) fn plan<T: Element, K: Element>(s: &Sizes) -> Result<(Plan, Slots<T, 
         active: plan.slot(s.batch)?,
         stepped: plan.slot(s.batch)?,
         generated: plan.slot(times(s.batch, s.most_new)?)?,
-        sampling: sampling::plan(&mut plan, s.batch, s.vocab)?,
+        sampling: sampling::plan(&mut plan, s.batch)?,
     };
     Ok((plan, slots))
 }

@@ -83,3 +83,27 @@ fn at_least(sum: u128, mut random: f64, kept: u128) -> bool {
     }
     rest >= 0
 }
+
+/// The first up to which the masses `round(pr * 2^52)` exceed `number * 2^-64` of all of them; `None` where none has a mass.
+pub fn share_choice(probabilities: &[f32], number: u64) -> Option<usize> {
+    const ONE: f64 = 4_503_599_627_370_496.0;
+    let mass = |pr: f32| libm::rint(f64::from(pr) * ONE) as u128;
+    let all: u128 = probabilities.iter().map(|&pr| mass(pr)).sum();
+    let mut rest = (u128::from(number) * all) >> 64;
+    probabilities.iter().position(|&pr| {
+        let found = rest < mass(pr);
+        rest = rest.saturating_sub(mass(pr));
+        found
+    })
+}
+
+/// Leaves the `k` largest of a row, of equal ones those of lower index, and makes the others -inf; a NaN counts as -inf. `order` is as
+/// long as the row.
+pub fn keep_largest(row: &mut [f32], k: usize, order: &mut [u32]) {
+    (0..row.len()).for_each(|i| order[i] = i as u32);
+    let value = |i: u32| if row[i as usize].is_nan() { f32::NEG_INFINITY } else { row[i as usize] + 0.0 };
+    order.sort_unstable_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
+    for &i in &order[k.min(row.len())..] {
+        row[i as usize] = f32::NEG_INFINITY;
+    }
+}

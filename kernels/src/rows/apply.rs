@@ -32,7 +32,7 @@ pub struct ApplyTopKTopP<'a, T> {
 
 /// The k-th largest value, or one that the same elements reach.
 #[inline(always)]
-fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, infinite: bool, work: &mut Workspace<'_>) -> f32 {
+pub fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, infinite: bool, work: &mut Workspace<'_>) -> f32 {
     s.apart(
         #[inline(always)]
         move || {
@@ -40,8 +40,8 @@ fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, infinite: bool, work: &mu
             // At least k elements reach it.
             let floor = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
             let half = list.values.len() / 2;
-            // Lists count +inf as the largest number.
-            if !infinite && (floor > f32::NEG_INFINITY || row.len() <= half) {
+            // Lists count +inf as the largest number, and have signed indices.
+            if !infinite && row.len() <= i32::MAX as usize && (floor > f32::NEG_INFINITY || row.len() <= half) {
                 let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, floor, 0, &mut list.first(half), 0);
                 if at == row.len().div_ceil(BLOCK) {
                     return threshold(s, &list.values[..n], k, 0).0;

@@ -77,9 +77,8 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
 }
 
 /// The first chunk with the maximum of a row of 16-bit numbers, and that, as integers: of those that are not negative the larger has the
-/// larger bits, and 32 are compared at once. `None` for other rows, for
-/// less than a chunk, and where the maximum is not finite and above 0 or a NaN was in the
-/// way.
+/// larger bits, and 32 are compared at once. `None` for other rows, for less than a chunk, and where the maximum is not finite and above
+/// 0 or a NaN was in the way.
 #[inline(always)]
 fn half_max<S: Simd, T: Element>(s: S, row: &[T]) -> Option<(usize, f32)> {
     let (chunks, rest) = row.as_chunks::<CHUNK>();

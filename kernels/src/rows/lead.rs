@@ -30,7 +30,7 @@ pub(super) fn forgives_division(noise: &Noise<'_>) -> bool {
     match *noise {
         Noise::Given { eps, .. } => eps >= SAFE_EPS,
         Noise::Drawn { .. } => true,
-        Noise::None => false,
+        Noise::None | Noise::Share(_) => false,
     }
 }
 

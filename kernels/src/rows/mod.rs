@@ -47,6 +47,7 @@ mod bound;
 mod sort;
 mod sort_few;
 
+mod share;
 mod survivors;
 
 mod find;
@@ -116,6 +117,8 @@ mod tail;
 
 mod first_ranks;
 mod keep;
+mod keep_largest;
+pub use keep_largest::KeepLargest;
 mod keep_prefix;
 pub use keep_prefix::{KeepPrefix, Prefix};
 

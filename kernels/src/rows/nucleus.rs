@@ -1,14 +1,16 @@
 //! Top-p of a row without top-k: from its large end, in steps that ask for more only where the step before cannot tell.
 //!
 //! 1. The 32 largest, or 64, and a bound on what all others have together: block maxima again.
-//! 2. For a choice: everything within 8 to 12 of the maximum, and an estimate of what is below. Either leaves a few entries open;
-//!    where the choice is none of them, that is all.
+//! 2. For a choice: everything within 8 of the maximum, then as far as a sample says, and an estimate of what is below. Either leaves a
+//!    few entries open; where the choice is none of them, that is all. Of a nucleus too long for a list mostly one of the first ranks wins
+//!    ([`super::first_ranks`]).
 //! 3. The exact sum, which tells the cut of a list that was found; else of the same lists, and of all above a value that so little
 //!    lies below that p must be reached. Of such a list no more is sorted than what can be kept.
 //! 4. A row too flat for a list: see [`super::window`].
 
 use super::estimate::{Estimate, LOW, Whole};
 use super::first_ranks::FirstRanks;
+use super::lead::forgives_division;
 use super::mass::{End, ONE, clamp, cut};
 use super::race::Noise;
 use super::row_sum;
@@ -260,6 +262,7 @@ impl<T: Element> Row<'_, T> {
                 // A long list, for little that could win.
                 return self.winner_in_front::<S, BLOCK>(s, whole, noise, list);
             }
+            // For a guess: perhaps not quite all of it stays.
             let known = Known { from: bound, mass: (listed * ONE) as u128 };
             let about = (listed + outside[1]) as f32;
             let asked = Question { weights: &weights, end: End::Mass((most * ONE) as u128), before: 0, whole: about, known };
@@ -281,11 +284,14 @@ impl<T: Element> Row<'_, T> {
         noise: &Noise<'_>,
         list: &mut List<'_>,
     ) -> Option<Second> {
+        if !forgives_division(noise) {
+            return None;
+        }
         let Row { row, p, max, maxima } = *self;
         let weights = Weights::Shifted { max };
         let half = list.values.len() / 2;
         let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - NEAR, 0, &mut list.first(half), 0);
-        if matches!(noise, Noise::None) || at < row.len().div_ceil(BLOCK) {
+        if at < row.len().div_ceil(BLOCK) {
             return None;
         }
         let (values, e) = list.weigh(s, n, &weights);
@@ -295,19 +301,23 @@ impl<T: Element> Row<'_, T> {
         }
         FirstRanks { row, weights: &weights, noise, whole: listed + high }.winner(s, n, list).map(Second::Wins)
     }
-}
 
-impl<T: Element> Row<'_, T> {
-    /// The same for what min-p leaves of the nucleus, which are all that reach the first of two values and perhaps not the second.
+    /// Where min-p ends the nucleus, or it ends itself: of all that reach the first of two values, and perhaps not the second.
     #[inline(always)]
-    pub fn front_of_min_p<S: Simd, const BLOCK: usize>(&self, s: S, reach: (f32, f32), list: &mut List<'_>) -> Option<Front> {
+    pub fn front_of_min_p<S: Simd, const BLOCK: usize>(
+        &self,
+        s: S,
+        whole: Option<Whole>,
+        reach: (f32, f32),
+        list: &mut List<'_>,
+    ) -> Option<Front> {
         let Row { row, p, max, maxima } = *self;
         let half = list.values.len() / 2;
         let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, reach.0, 0, &mut list.first(half), 0);
         if at < row.len().div_ceil(BLOCK) {
             return None;
         }
-        let whole = Whole::of(s, row, max)?;
+        let whole = whole.or_else(|| Whole::of(s, row, max))?;
         let (outside, weights) = (whole.rest(s, &list.values[..n]), Weights::Shifted { max });
         let listed = sum(s, list.weigh(s, n, &weights).1);
         let sorted = first_sorted(s, list, n, n.min(SORTED));

@@ -5,10 +5,21 @@ use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
 use super::sample::{Middle, Sample, first_of};
 use super::select::List;
+use super::share::{index_by_share, place_by_share, sorted_by_share};
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
 use crate::element::Element;
 use crate::simd::Simd;
+
+/// The place that is chosen from a list of probabilities; `None` stands for the first maximum.
+#[inline(always)]
+fn choose<S: Simd>(s: S, probabilities: &[f32], noise: &Noise<'_>) -> Option<usize> {
+    match *noise {
+        Noise::None => None,
+        Noise::Share(number) => place_by_share(s, probabilities, number),
+        noise => Some(race(s, probabilities, &noise).0),
+    }
+}
 
 impl<T: Element> Sample<'_, T> {
     /// The value of tokens that are not kept.
@@ -49,10 +60,8 @@ impl<T: Element> Sample<'_, T> {
     pub(super) fn finish_list<S: Simd>(&mut self, s: S, n: usize, filled: bool) -> Option<usize> {
         self.finish_list_outputs(s, n, filled);
         let List { values, indices } = &self.work.list;
-        match self.noise {
-            Noise::None => None,
-            noise => Some(indices[race(s, &values[..n], &noise).0] as usize),
-        }
+        let place = choose(s, &values[..n], &self.noise)?;
+        Some(indices[place] as usize)
     }
 
     /// Outputs and choice of survivors in index order.
@@ -65,6 +74,7 @@ impl<T: Element> Sample<'_, T> {
         if above.value == f32::NEG_INFINITY && self.middle.is_none() {
             return match self.noise {
                 Noise::None => None,
+                Noise::Share(number) => index_by_share(s, self.row, above, weights, number, &mut self.work.list),
                 noise => Some(race_row(s, self.row, weights, &noise).0),
             };
         }
@@ -86,7 +96,7 @@ impl<T: Element> Sample<'_, T> {
                     }
                     probabilities[places..places + n].copy_from_slice(values);
                 }
-                if !matches!(noise, Noise::None) {
+                if !matches!(noise, Noise::None | Noise::Share(_)) {
                     let (place, score) = race(s, values, &noise.from(places));
                     if token.is_none() || score > best {
                         (token, best) = (Some(indices[place] as usize), score);
@@ -98,6 +108,9 @@ impl<T: Element> Sample<'_, T> {
         if let Some(Middle { tokens, probabilities }) = middle {
             tokens[places..].fill(0);
             probabilities[places..].fill(0.0);
+        }
+        if let Noise::Share(number) = noise {
+            return index_by_share(s, self.row, above, weights, number, &mut self.work.list);
         }
         token
     }
@@ -142,13 +155,15 @@ impl<T: Element> Sample<'_, T> {
                     weights.apply(s, &mut probabilities[..n]);
                     keys[n..].fill(0);
                     probabilities[n..].fill(0.0);
-                    return match self.noise {
-                        Noise::None => None,
-                        noise => Some(tokens[race(s, &probabilities[..n], &noise).0] as usize),
-                    };
+                    let place = choose(s, &probabilities[..n], &self.noise)?;
+                    return Some(tokens[place] as usize);
                 }
-                if matches!(self.noise, Noise::None) {
-                    return None;
+                match self.noise {
+                    Noise::None => return None,
+                    Noise::Share(number) => {
+                        return sorted_by_share(s, self.row, (above, max), &weights, number, &mut self.work.list);
+                    }
+                    _ => {}
                 }
                 let token = first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, max);
                 Some(race_sorted(s, self.row, weights, self.noise, above, (token, max), &mut self.work.list))

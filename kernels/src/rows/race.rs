@@ -1,4 +1,4 @@
-//! The choice among probabilities: the first maximum of `pr / noise`, an exponential race.
+//! The choice among probabilities: the first maximum of `pr / noise`, an exponential race; or by one number.
 
 use super::softmax::Weights;
 use super::{Span, vectors};
@@ -15,6 +15,8 @@ pub(super) const SAFE_EPS: f32 = 1e-20;
 pub enum Noise<'a> {
     /// Nothing: the choice is the largest logit.
     None,
+    /// Nothing, but one number: the choice is the first up to which the masses exceed `number * 2^-64` of all that is kept. For logits.
+    Share(u64),
     /// `|q| + eps`, by place in the list.
     Given {
         /// At least as long as the list.
@@ -36,7 +38,7 @@ impl<'a> Noise<'a> {
     #[inline(always)]
     pub fn from(&self, place: usize) -> Self {
         match *self {
-            Noise::None => Noise::None,
+            Noise::None | Noise::Share(_) => *self,
             Noise::Given { q, eps } => Noise::Given { q: &q[place..], eps },
             Noise::Drawn { numbers, first } => Noise::Drawn { numbers, first: first + place as u64 },
         }
@@ -85,7 +87,7 @@ impl<'a> Noise<'a> {
     #[inline(always)]
     pub fn at<S: Simd>(&self, s: S, span: Span) -> S::F32 {
         match *self {
-            Noise::None => s.splat(1.0),
+            Noise::None | Noise::Share(_) => s.splat(1.0),
             Noise::Given { q, eps } => s.add(magnitude(s, span.load(s, q, 1.0)), s.splat(eps)),
             Noise::Drawn { numbers, first } => numbers.at(s, first + span.at as u64),
         }

@@ -6,6 +6,7 @@
 
 use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole};
 use super::draw::certain_draw;
+use super::estimate::Whole;
 use super::first_max::{Summary, first_max, position};
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
@@ -217,7 +218,7 @@ impl<'a, T: Element> Sample<'a, T> {
         )
     }
 
-    /// The choice of logits where it does not hang on the sum of the row, which is a pass of its own, or on the ranks of top-k that
+    /// The choice where it does not hang on the sum of the row, which is a pass of its own, or on the ranks of top-k that
     /// were not listed, and no list is asked for. Else what was found out about the nucleus.
     #[inline(always)]
     fn certain<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, found: &mut Found) -> Result<usize, Option<Front>> {
@@ -225,7 +226,7 @@ impl<'a, T: Element> Sample<'a, T> {
         if let Found::Leaders(first, guess) = found {
             return self.certain_leader::<S, BLOCK>(s, max, (first, *guess)).ok_or(None);
         }
-        if k > 0 || p <= 0.0 || min_p >= 1.0 {
+        if k > 0 || p <= 0.0 || min_p >= 1.0 || matches!(self.noise, Noise::Share(_)) {
             return Err(None);
         }
         if !is_logits {
@@ -252,7 +253,7 @@ impl<'a, T: Element> Sample<'a, T> {
                     return Err(front);
                 }
                 if self.stages.min_p > 0.0 {
-                    return self.certain_both::<S, BLOCK>(s, max, front);
+                    return self.certain_both::<S, BLOCK>(s, max, whole, front);
                 }
                 if let Some(token) = self.certain_front(s, front) {
                     return Ok(token);
@@ -278,6 +279,7 @@ impl<'a, T: Element> Sample<'a, T> {
         &mut self,
         s: S,
         max: f32,
+        whole: Option<Whole>,
         front: Option<Front>,
     ) -> Result<usize, Option<Front>> {
         let Some(reach) = surroundings(s, self.stages.min_p, max) else { return Err(front) };
@@ -286,7 +288,7 @@ impl<'a, T: Element> Sample<'a, T> {
             return self.certain_front(s, Some(left)).ok_or(front);
         }
         let (asked, list) = self.nucleus(max);
-        let left = asked.front_of_min_p::<S, BLOCK>(s, reach, list);
+        let left = asked.front_of_min_p::<S, BLOCK>(s, whole, reach, list);
         self.certain_front(s, left).ok_or(None)
     }
 

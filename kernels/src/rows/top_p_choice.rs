@@ -6,14 +6,13 @@
 //! the mass ends. Masses are added in 128 bits: rows need not be normalised.
 
 use super::blocks::BLOCK;
-use super::key::clean;
 use super::largest::largest;
-use super::mass::{End, ONE, Total, bounded, clamp, mass};
+use super::mass::{End, ONE, bounded, mass};
 use super::select::List;
+use super::share::last;
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::top_k_choice::counted;
-use super::vectors;
 use super::window::{Known, Question, flat_cut};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::simd::{Dot, Simd};
@@ -83,7 +82,7 @@ impl Descending<'_> {
             self.listed = more.min(self.row.len());
             largest::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
         }
-        let all = *self.all.get_or_insert_with(|| last(s, self.row, Above::ALL).0);
+        let all = *self.all.get_or_insert_with(|| last(s, self.row, &Weights::Given, Above::ALL).0);
         if target > all {
             return Err(all);
         }
@@ -92,35 +91,8 @@ impl Descending<'_> {
         let (whole, known) = ((all as f64 / ONE) as f32, Known::nothing(f32::MAX));
         let asked = Question { weights: &Weights::Given, end: End::Mass(target), before: 0, whole, known };
         let above = flat_cut(s, self.row, asked, &mut self.list).unwrap_or(Above::ALL);
-        Ok(last(s, self.row, above))
+        Ok(last(s, self.row, &Weights::Given, above))
     }
-}
-
-/// The mass of what is kept, and where the last of that stands, in descending order.
-#[inline(always)]
-fn last<S: Simd>(s: S, row: &[f32], mut kept: Above) -> (u128, usize) {
-    s.apart(
-        #[inline(always)]
-        move || {
-            let (mut sum, mut least, mut index) = (Total::new(s), f32::INFINITY, 0);
-            vectors(
-                row.len(),
-                #[inline(always)]
-                |span| {
-                    let v = clean(s, span.load(s, row, f32::NEG_INFINITY));
-                    let m = kept.mask(s, v, span.len);
-                    sum.add(s, s.select(m, clamp(s, v), s.splat(0.0)));
-                    if s.mask_bits(s.both(m, s.le(v, s.splat(least)))) != 0 {
-                        let below = s.select(m, s.sub(s.splat(0.0), v), s.splat(f32::NEG_INFINITY));
-                        least = 0.0 - s.reduce_max(below);
-                        let hits = s.mask_bits(s.both(m, s.eq(v, s.splat(least))));
-                        index = span.at + hits.ilog2() as usize;
-                    }
-                },
-            );
-            (sum.get(s), index)
-        },
-    )
 }
 
 /// The least mass that exceeds p.

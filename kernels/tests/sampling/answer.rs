@@ -23,7 +23,7 @@ pub fn to_bits(x: &[f32]) -> Vec<u32> {
 
 fn noise_at(noise: &Noise<'_>, elements: u64, seed: u64, j: usize) -> f32 {
     match *noise {
-        Noise::None => 1.0,
+        Noise::None | Noise::Share(_) => 1.0,
         Noise::Given { q, eps } => q[j].abs() + eps,
         Noise::Drawn { first, .. } => reference::exponential(seed, 0, elements, first + j as u64),
     }
@@ -34,9 +34,11 @@ pub fn defined<T: Element>(row: &[T], stages: &Stages, noise: &Noise<'_>, elemen
     let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
     let n = reference::survivors(row, stages, &mut order, &mut pr);
     let status = reference::row_status(row, stages.is_logits);
+    let best = || reference::first_max(v, |i| reference::clean(row[i].as_()));
     let token = match noise {
         _ if n == 0 => 0,
-        Noise::None => reference::first_max(v, |i| reference::clean(row[i].as_())),
+        Noise::None => best(),
+        Noise::Share(number) => reference::share_choice(&pr[..n], *number).map_or_else(best, |place| order[place] as usize),
         noise => {
             // What is drawn has no less than no weight.
             let weight = |j: usize| if let Noise::Drawn { .. } = noise { pr[j].max(0.0) } else { pr[j] };
@@ -121,9 +123,10 @@ pub fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, ki
     };
     let q: Vec<f32> = (0..v).map(|_| [random.unit(), random.number()][random.below(2)]).collect();
     let (seed, elements) = (random.bits(), 1 << 30);
-    let noise = match random.below(3) {
+    let noise = match random.below(4) {
         0 => Noise::None,
-        1 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
+        3 if is_logits => Noise::Share(random.bits() >> [0, 40, 63][random.below(3)]),
+        1 | 3 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         _ => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements },
     };
     let mut expected = defined(&row, &stages, &noise, elements, seed);

@@ -5,6 +5,7 @@ mod common;
 
 mod answer;
 mod hard;
+mod nuclei;
 mod ranks;
 
 use answer::{KINDS, compare, row};

@@ -29,6 +29,7 @@ instantiate! {
     leader_keys: rows::LeaderKeys<'static>;
     reaches: rows::Reaches<'static>;
     weight_sum: rows::WeightSum<'static>;
+    keep_largest: rows::KeepLargest<'static>;
     winner: rows::Winner<'static, f32>;
     matmul: tiles::Matmul<'static>;
     matmul_1x16x64: tiles::Tiled<'static, 1, 1, 64>;

@@ -1,0 +1,142 @@
+//! Nuclei of some tens of entries to nearly all, of rows in which few entries hold most: whichever way the row is searched, and wherever
+//! the winner stands.
+
+use crate::answer::{Answer, defined, found, to_bits};
+use crate::common::{Random, levels, rounds};
+use half::{bf16, f16};
+use tilekern_kernels::element::Element;
+use tilekern_kernels::philox::Exponential;
+use tilekern_kernels::reference;
+use tilekern_kernels::rows::{KeepLargest, List, Noise, Stages, Workspace, list_len, workspace_maxima};
+
+/// Sums of four numbers, nearly normal.
+fn normal(random: &mut Random) -> f32 {
+    (0..4).map(|_| random.unit()).sum::<f32>() * 0.87
+}
+
+/// Logits whose weights fall off ever more steeply.
+fn row(random: &mut Random, v: usize) -> Vec<f32> {
+    let spread = [0.5, 1.0, 2.0, 4.0, 6.0][random.below(5)];
+    let shift = [0.0, 15.0, -40.0][random.below(3)];
+    let mut row: Vec<f32> = (0..v).map(|_| normal(random) * spread + shift).collect();
+    if random.below(3) == 0 {
+        for _ in 0..30 {
+            row[random.below(v)] = 13.0 + 2.0 * normal(random) + shift;
+        }
+    }
+    row
+}
+
+/// The answer without outputs that are not asked for.
+fn compare<T: Element>(row: &[T], stages: Stages, noise: Noise<'_>, seed: u64, case: &str) -> usize {
+    let v = row.len();
+    let expected = defined(row, &stages, &noise, v as u64, seed);
+    let nothing = || (to_bits(&vec![9.0; v]), vec![9; v], to_bits(&vec![9.0; v]));
+    for level in levels() {
+        for filter in [false, true] {
+            let answer = found(|row| level.run(row), row, stages, noise, [filter, false], usize::MAX);
+            let (filtered, tokens, probabilities) = nothing();
+            let filtered = if filter { expected.filtered.clone() } else { filtered };
+            let expected = Answer { choice: expected.choice, filtered, tokens, probabilities };
+            assert!(answer == expected, "{level:?} v={v} {stages:?} {case} filter={filter} {:?}", expected.choice);
+        }
+    }
+    expected.choice.token
+}
+
+const P: [f32; 9] = [0.3, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999, 0.999_999];
+const MIN_P: [f32; 4] = [0.0, 0.05, 1e-3, 1e-5];
+
+#[test]
+fn nuclei_of_every_length() {
+    let mut random = Random(31);
+    for turn in 0..rounds(60) {
+        let v = [3000, 9001, 20_000, 50_011][turn % 4];
+        let (row, seed) = (row(&mut random, v), random.bits());
+        let is_logits = random.below(4) > 0;
+        let row = if is_logits {
+            row
+        } else {
+            let mut probabilities = vec![0.0; v];
+            reference::probabilities(&row, &mut probabilities);
+            probabilities
+        };
+        let q: Vec<f32> = (0..v).map(|j| reference::exponential(seed, 4, v as u64, j as u64)).collect();
+        let stages = Stages { k: 0, p: P[random.below(P.len())], min_p: MIN_P[random.below(4)], is_logits };
+        let noise = match turn % 5 {
+            0 => Noise::Drawn { numbers: Exponential::new(seed, 0, v as u64), first: 0 },
+            1 if is_logits => Noise::Share(random.bits()),
+            2 => Noise::None,
+            _ => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
+        };
+        match random.below(4) {
+            0 => compare(&row.iter().map(|&x| f16::narrow(x)).collect::<Vec<_>>(), stages, noise, seed, "f16"),
+            1 => compare(&row.iter().map(|&x| bf16::narrow(x)).collect::<Vec<_>>(), stages, noise, seed, "bf16"),
+            _ => compare(&row, stages, noise, seed, "f32"),
+        };
+    }
+}
+
+/// A rank far behind gets a noise with which it wins, or loses, by a little; so do ranks behind the end of the nucleus, which win nothing.
+#[test]
+fn ranks_far_behind_win_and_lose() {
+    let mut random = Random(32);
+    let (mut won, mut turns) = (0, 0);
+    for turn in 0..rounds(40) {
+        let v = [20_000, 50_011][turn % 2];
+        let (mut row, seed) = (row(&mut random, v), random.bits());
+        if turn % 3 == 0 {
+            // A run of equals.
+            let least = normal(&mut random);
+            row.iter_mut().for_each(|x| *x = x.max(least));
+        }
+        let stages = Stages { k: 0, p: P[random.below(P.len())], min_p: 0.0, is_logits: true };
+        let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
+        let n = reference::survivors(&row, &stages, &mut order, &mut pr);
+        let mut q: Vec<f32> = (0..v).map(|j| reference::exponential(seed, 4, v as u64, j as u64)).collect();
+        let leads = (0..n).map(|j| pr[j] / q[j]).fold(0.0, f32::max);
+        for _ in 0..1 + random.below(7) {
+            // As often within as behind.
+            let rank = if random.below(2) == 0 { random.below(n) } else { random.below(v) };
+            let all = reference::survivors(&row, &Stages { p: 1.0, ..stages }, &mut vec![0; v], &mut pr);
+            assert_eq!(all, v);
+            // Weights by rank.
+            pr.sort_by(|a, b| b.total_cmp(a));
+            let factor = [0.5, 0.999, 0.999_999, 1.0, 1.000_001, 1.001, 2.0][random.below(7)];
+            q[rank] = pr[rank] / (leads * factor);
+        }
+        let noise = Noise::Given { q: &q, eps: [0.0, 1e-19, 1e-8][random.below(3)] };
+        let token = compare(&row, stages, noise, seed, "far behind");
+        let place = order[..n].iter().position(|&i| i as usize == token);
+        (won, turns) = (won + usize::from(place.is_some_and(|place| place >= 1024)), turns + 1);
+    }
+    assert!(rounds(40) < 40 || (won > 2 && won < turns - 2), "{won} of {turns}");
+}
+
+#[test]
+fn the_largest_stay() {
+    let mut random = Random(33);
+    for turn in 0..rounds(60) {
+        let v = [1, 17, 300, 5000, 20_000, 40_003][turn % 6];
+        let mut row = row(&mut random, v);
+        match turn % 5 {
+            0 => row.iter_mut().for_each(|x| *x = x.round()),
+            1 => row
+                .iter_mut()
+                .for_each(|x| *x = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -0.0, 0.0, *x][random.below(7)]),
+            2 => row.fill([f32::NAN, 0.0, f32::NEG_INFINITY, f32::INFINITY][random.below(4)]),
+            _ => {}
+        }
+        let k = 1 + random.below(v);
+        let mut expected = row.clone();
+        reference::keep_largest(&mut expected, k, &mut vec![0; v]);
+        for level in levels() {
+            let (mut values, mut indices) = (vec![f32::NAN; list_len(v)], vec![-1; list_len(v)]);
+            let mut maxima = vec![f32::NAN; workspace_maxima(v)];
+            let mut found = row.clone();
+            let work = Workspace { list: List { values: &mut values, indices: &mut indices }, maxima: &mut maxima };
+            level.run(KeepLargest { row: &mut found, k, work });
+            assert_eq!(to_bits(&found), to_bits(&expected), "{level:?} {k} of {v}, {turn}");
+        }
+    }
+}
