@@ -1,8 +1,12 @@
 //! Tokens a second of the decoding loop: the default model and, where it is, the trained one beside the repository.
 //!
-//! Ids: `decode` or `prefill` / activations and weights / instruction set / batch / model.
+//! Ids: `decode` or `prefill` / activations and weights / instruction set / batch / model. And what choosing costs: `choose` / how, a
+//! token of a model of next to nothing but a vocabulary of 128 256, from flat logits.
+
+mod llama2c;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use llama2c::llama2c;
 use std::hint::black_box;
 use tilekern::llama::{Decoding, DecodingConfig, Model, ModelOptions, RowSampling};
 use tilekern::{Host, Isa, Scratch, Serial, Tensor, TensorMut};
@@ -56,7 +60,36 @@ fn bench(criterion: &mut Criterion, name: &str, file: &[u8]) {
     }
 }
 
+/// A step of a small model with a large vocabulary, by ways of choosing.
+fn choose(criterion: &mut Criterion) {
+    let (file, options, host) = (llama2c([64, 128, 1, 128_256]), ModelOptions::default(), Host::new());
+    let mut memory = Scratch::new(Model::<f32>::layout(&options, &file).unwrap());
+    let model = Model::<f32>::load(&options, &file, &mut memory).unwrap();
+    let config = DecodingConfig::new(TOKENS + 1, TOKENS, -1);
+    let all = RowSampling::default();
+    for (name, sampling) in [
+        ("greedy", RowSampling { temperature: 0.0, ..all }),
+        ("multinomial", all),
+        ("top-k 50", RowSampling { top_k: 50, ..all }),
+        ("top-k 50, top-p 0.9", RowSampling { top_k: 50, top_p: 0.9, ..all }),
+        ("top-k 2000", RowSampling { top_k: 2000, ..all }),
+        ("top-p 0.9", RowSampling { top_p: 0.9, ..all }),
+        ("min-p 0.05", RowSampling { min_p: 0.05, ..all }),
+    ] {
+        let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, &model).unwrap());
+        let mut decoding = Decoding::<f32>::new(&host, &config, &model, &mut memory).unwrap();
+        decoding.set_row(0, &sampling).unwrap();
+        let mut ids = [-1; TOKENS];
+        let mut group = criterion.benchmark_group("choose");
+        group.throughput(Throughput::Elements(TOKENS as u64));
+        group.bench_function(name, |b| b.iter(|| decode(&host, &mut decoding, 1, black_box(&mut ids))));
+        group.finish();
+        assert!(ids.iter().all(|id| (0..128_256).contains(id)));
+    }
+}
+
 fn benches(criterion: &mut Criterion) {
+    choose(criterion);
     let root = env!("CARGO_MANIFEST_DIR");
     for (name, path) in [("default", "assets/default.tkm"), ("stories260K", "../shared/data/stories260K.bin")] {
         match std::fs::read(format!("{root}/{path}")) {

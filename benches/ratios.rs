@@ -147,9 +147,14 @@ fn main() {
         setting.measure(&flat, &case("min-p 0.0001 with q, all survive", 0, 1.0, 1e-4, Q));
         setting.measure(&normals, &case("top-p 0.9 with q", 0, 0.9, 0.0, Q));
         setting.measure(&peaked, &case("top-p 0.9 with q, peaked", 0, 0.9, 0.0, Q));
+        setting.measure(&normals, &case("top-p 0.99 with q", 0, 0.99, 0.0, Q));
+        setting.measure(&normals, &case("top-p 0.99, multinomial", 0, 0.99, 0.0, Draw));
+        setting.measure(&peaked, &case("top-p 0.9999 with q, peaked", 0, 0.9999, 0.0, Q));
+        setting.measure(&normals, &case("top-p 0.95, min-p 0.05 with q", 0, 0.95, 0.05, Q));
         let filtered = |name| Case { filtered: true, ..case(name, 0, 0.9, 0.0, Best) };
         setting.measure(&normals, &filtered("top-p 0.9, the filtered row"));
         setting.measure(&flat, &filtered("top-p 0.9, the filtered row, flat"));
+        setting.measure(&normals, &Case { p: 0.99, ..filtered("top-p 0.99, the filtered row") });
         setting.measure(&flat, &case("top-p 0.9 with q, flat", 0, 0.9, 0.0, Q));
         setting.measure(&flat, &case("top-p 0.9, multinomial, flat", 0, 0.9, 0.0, Draw));
         setting.measure(&normals, &case("q alone", 0, 1.0, 0.0, Q));
@@ -157,5 +162,6 @@ fn main() {
         setting.measure(&flat, &case("multinomial alone, flat", 0, 1.0, 0.0, Draw));
         setting.measure(&short, &top_k("bf16: top-k 50 with q"));
         setting.measure(&half_precision, &top_k("f16: top-k 50 with q"));
+        setting.measure(&half_precision, &case("f16: argmax", 0, 1.0, 0.0, Best));
     }
 }
