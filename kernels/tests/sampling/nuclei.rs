@@ -50,7 +50,7 @@ const MIN_P: [f32; 4] = [0.0, 0.05, 1e-3, 1e-5];
 #[test]
 fn nuclei_of_every_length() {
     let mut random = Random(31);
-    for turn in 0..rounds(60) {
+    for turn in 0..rounds(100) {
         let v = [3000, 9001, 20_000, 50_011][turn % 4];
         let (row, seed) = (row(&mut random, v), random.bits());
         let is_logits = random.below(4) > 0;
@@ -62,10 +62,13 @@ fn nuclei_of_every_length() {
             probabilities
         };
         let q: Vec<f32> = (0..v).map(|j| reference::exponential(seed, 4, v as u64, j as u64)).collect();
-        let stages = Stages { k: 0, p: P[random.below(P.len())], min_p: MIN_P[random.below(4)], is_logits };
+        let is_share = is_logits && turn % 5 == 1;
+        // What no stage touches is chosen by index.
+        let p = if is_share && random.below(2) == 0 { 1.0 } else { P[random.below(P.len())] };
+        let stages = Stages { k: 0, p, min_p: MIN_P[random.below(4)], is_logits };
         let noise = match turn % 5 {
             0 => Noise::Drawn { numbers: Exponential::new(seed, 0, v as u64), first: 0 },
-            1 if is_logits => Noise::Share(random.bits()),
+            1 if is_share => Noise::Share(random.bits()),
             2 => Noise::None,
             _ => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         };
