@@ -3,6 +3,8 @@
 use crate::common::Random;
 use crate::models::Weights;
 use crate::runs::{CONFIG, GREEDY, decode, prompt, with_model};
+use tilekern::kernels::reference;
+use tilekern::kernels::rows::Stages;
 use tilekern::llama::{Decoding, DecodingConfig, HeadKind, RowSampling};
 use tilekern::{Host, Scratch, TensorMut};
 
@@ -39,7 +41,7 @@ fn stages_do_what_their_names_say() {
         ] {
             assert_eq!(run(off), free, "{off:?}");
         }
-        // With more than the operation's 1024, the tokens are still among the k largest.
+        // With more than the stages' 1024, the tokens are still among the k largest.
         let config = DecodingConfig::new(2, 1, -1);
         let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, model).unwrap());
         let mut decoding = Decoding::<f32>::new(&host, &config, model, &mut memory).unwrap();
@@ -50,6 +52,26 @@ fn stages_do_what_their_names_say() {
         let logits = decoding.logits(0).unwrap();
         assert_eq!(logits.iter().filter(|&&x| x > f32::NEG_INFINITY).count(), 1100);
         assert!(logits[ids[0] as usize] > f32::NEG_INFINITY);
+        // What a row chose from is there still: by the definition its number chooses the same.
+        for (sampling, k) in [
+            (RowSampling { temperature: 100.0, ..base }, 0),
+            (RowSampling { temperature: 2.0, top_k: 50, ..base }, 50),
+            (RowSampling { temperature: 100.0, top_k: 1100, top_p: 0.9, ..base }, 0),
+            (RowSampling { temperature: 100.0, top_p: 0.95, min_p: 0.5, ..base }, 0),
+            (RowSampling { temperature: 0.5, min_p: 0.01, ..base }, 0),
+        ] {
+            decoding.set_row(0, &sampling).unwrap();
+            prompt(&host, &mut decoding, &[vec![1, 2]]).unwrap();
+            decoding.step(&host, TensorMut::new([1], &mut ids).unwrap()).unwrap();
+            let logits = decoding.logits(0).unwrap();
+            let stages = Stages { k, p: sampling.top_p as f32, min_p: sampling.min_p as f32, is_logits: true };
+            let (mut order, mut probabilities) = (vec![0; logits.len()], vec![0.0; logits.len()]);
+            let n = reference::survivors(logits, &stages, &mut order, &mut probabilities);
+            let words = reference::philox4x32([0, 0, 0, 0], [sampling.seed as u32, (sampling.seed >> 32) as u32]);
+            let number = u64::from(words[0]) | u64::from(words[1]) << 32;
+            let place = reference::share_choice(&probabilities[..n], number).unwrap();
+            assert_eq!(ids[0] as u32, order[place], "{sampling:?}");
+        }
     });
 }
 
@@ -65,7 +87,7 @@ fn equals_are_all_as_likely_as_the_best() {
         };
         let free = run(0.0);
         assert!(free.iter().any(|&id| id != free[0]));
-        // The nearest f32 of the last but one is 1, of which the operator takes the first of the best alone.
+        // The nearest f32 of the last but one is 1, of which min-p takes the first of the best alone.
         assert_eq!([run(0.99), run(1.0 - 1e-12)], [free.clone(), free.clone()]);
         assert_eq!(run(1.0), vec![0; free.len()]);
     });

@@ -1,4 +1,4 @@
-//! What TopKTopPSample makes of the survivors of a row: the filtered copy, the middle result and the winner of the race.
+//! What TopKTopPSample makes of the survivors of a row: the filtered copy, the middle result and the choice.
 
 use super::key::{index_of, key, value_of};
 use super::race::{Noise, race, race_row};
@@ -71,10 +71,12 @@ impl<T: Element> Sample<'_, T> {
         if let Some(filtered) = &mut self.filtered {
             above.copy(s, self.row, fill, filtered);
         }
+        if let (Noise::Share(number), None) = (self.noise, &self.middle) {
+            return index_by_share(s, self.row, above, weights, number, &mut self.work.list);
+        }
         if above.value == f32::NEG_INFINITY && self.middle.is_none() {
             return match self.noise {
                 Noise::None => None,
-                Noise::Share(number) => index_by_share(s, self.row, above, weights, number, &mut self.work.list),
                 noise => Some(race_row(s, self.row, weights, &noise).0),
             };
         }
@@ -108,9 +110,9 @@ impl<T: Element> Sample<'_, T> {
         if let Some(Middle { tokens, probabilities }) = middle {
             tokens[places..].fill(0);
             probabilities[places..].fill(0.0);
-        }
-        if let Noise::Share(number) = noise {
-            return index_by_share(s, self.row, above, weights, number, &mut self.work.list);
+            if let Noise::Share(number) = noise {
+                return place_by_share(s, &probabilities[..places], number).map(|place| tokens[place] as usize);
+            }
         }
         token
     }

@@ -15,7 +15,7 @@ pub(super) const SAFE_EPS: f32 = 1e-20;
 pub enum Noise<'a> {
     /// Nothing: the choice is the largest logit.
     None,
-    /// Nothing, but one number: the choice is the first up to which the masses exceed `number * 2^-64` of all that is kept. For logits.
+    /// One number for the row: the choice is the first entry up to which the masses exceed `number * 2^-64` of all. For logits.
     Share(u64),
     /// `|q| + eps`, by place in the list.
     Given {

@@ -173,7 +173,8 @@ impl<'a, T: Element> Sample<'a, T> {
             return (if by_leaders { Found::Leaders(first, guess) } else { Found::Top(first) }, summary);
         }
         // Adding up is hidden behind reading.
-        if 0.0 < p && p < 1.0 && is_logits && size_of_val(row) > FAR {
+        let is_estimated = is_logits && !matches!(self.noise, Noise::Share(_));
+        if 0.0 < p && p < 1.0 && is_estimated && size_of_val(row) > FAR {
             // The largest of a sample, or what comes next above it.
             let taken = sample(s, row, list);
             let center = ascending_to_value(range(s, &list.values[..taken]).1);

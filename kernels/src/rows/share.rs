@@ -1,7 +1,7 @@
 //! The choice by one number among exact masses: the first entry, in the order of what is kept, up to which they exceed a share of all.
 
 use super::key::clean;
-use super::mass::{End, ONE, Total, bounded, mass, total};
+use super::mass::{End, Total, bounded, mass, total};
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
@@ -73,7 +73,7 @@ pub fn index_by_share<S: Simd, T: Element>(
             weights.apply(s, probabilities);
             let sum = total(s, probabilities);
             if rest < sum {
-                index = place(probabilities, rest).map(|place| start + list.indices[place] as usize);
+                index = place(probabilities, rest).map(|at| start + list.indices[at] as usize);
             } else {
                 rest -= sum;
             }
@@ -103,7 +103,7 @@ fn mass_of<S: Simd, T: Element>(s: S, part: &[T], weights: &Weights, kept: Above
     )
 }
 
-/// The index in a row of which this is kept, in descending order; nothing is above `most`.
+/// The index in a row of logits of which this is kept, in descending order; nothing is above `most`.
 #[inline(always)]
 pub fn sorted_by_share<S: Simd, T: Element>(
     s: S,
@@ -115,7 +115,7 @@ pub fn sorted_by_share<S: Simd, T: Element>(
 ) -> Option<usize> {
     let (all, _) = last(s, row, weights, kept);
     let end = End::Mass(share(number, all)? + 1);
-    let asked = Question { weights, end, before: 0, whole: (all as f64 / ONE) as f32, known: Known::nothing(most) };
+    let asked = Question { weights, end, before: 0, whole: 1.0, known: Known::nothing(most) };
     let chosen = flat_cut(s, row, asked, list).unwrap_or(kept);
     Some(last(s, row, weights, chosen).1)
 }
@@ -147,3 +147,6 @@ pub fn last<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, kept: Above
         },
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,7 +125,7 @@ pub fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, ki
     let (seed, elements) = (random.bits(), 1 << 30);
     let noise = match random.below(4) {
         0 => Noise::None,
-        3 if is_logits => Noise::Share(random.bits() >> [0, 40, 63][random.below(3)]),
+        3 if is_logits => Noise::Share([random.bits(), random.bits() >> 40, 0, u64::MAX][random.below(4)]),
         1 | 3 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         _ => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements },
     };

@@ -68,7 +68,7 @@ fn nuclei_of_every_length() {
         let stages = Stages { k: 0, p, min_p: MIN_P[random.below(4)], is_logits };
         let noise = match turn % 5 {
             0 => Noise::Drawn { numbers: Exponential::new(seed, 0, v as u64), first: 0 },
-            1 if is_share => Noise::Share(random.bits()),
+            1 if is_share => Noise::Share([0, random.bits() >> 40, random.bits(), u64::MAX][random.below(4)]),
             2 => Noise::None,
             _ => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         };
@@ -77,6 +77,18 @@ fn nuclei_of_every_length() {
             1 => compare(&row.iter().map(|&x| bf16::narrow(x)).collect::<Vec<_>>(), stages, noise, seed, "bf16"),
             _ => compare(&row, stages, noise, seed, "f32"),
         };
+    }
+}
+
+/// Flat rows, of which more is kept than a list takes: by index and in order, to both ends.
+#[test]
+fn shares_of_long_nuclei() {
+    let mut random = Random(34);
+    for turn in 0..rounds(40) {
+        let row: Vec<f32> = (0..[20_000, 50_011][turn % 2]).map(|_| normal(&mut random) * 0.5).collect();
+        let stages = Stages { k: 0, p: [0.9, 0.999, 1.0][turn % 3], min_p: [0.0, 1e-3, 0.2][random.below(3)], is_logits: true };
+        let number = [0, random.bits() >> 40, random.bits(), u64::MAX][turn % 4];
+        compare(&row, stages, Noise::Share(number), 0, "share");
     }
 }
 
