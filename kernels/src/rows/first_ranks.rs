@@ -10,7 +10,7 @@ use super::race::Noise;
 use super::select::{List, first_sorted};
 use super::shortlist::{COUNTS, largest_below, look};
 use super::softmax::Weights;
-use super::{hits, vectors};
+use super::{each_hit, hits, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
@@ -46,20 +46,19 @@ impl Rivals {
     /// Takes, of 16 noises of ranks, those up to a limit.
     #[inline(always)]
     fn meet<S: Simd>(&mut self, s: S, noise: S::F32, first: usize, len: usize, limit: f32) {
-        let mut hits = hits(s, s.le(noise, s.splat(limit)), len);
-        if hits == 0 {
-            return;
-        }
-        let mut lanes = [0.0; 16];
-        s.store(noise, &mut lanes);
-        while hits != 0 {
-            let lane = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            if let Some(to) = self.all.get_mut(self.n) {
-                *to = (first + lane, lanes[lane]);
-            }
-            self.n += 1;
-        }
+        let hits = hits(s, s.le(noise, s.splat(limit)), len);
+        each_hit(
+            s,
+            hits,
+            noise,
+            #[inline(always)]
+            |lane, noise| {
+                if let Some(to) = self.all.get_mut(self.n) {
+                    *to = (first + lane, noise);
+                }
+                self.n += 1;
+            },
+        );
     }
 }
 

@@ -47,6 +47,7 @@ mod bound;
 mod sort;
 mod sort_few;
 
+mod samples;
 mod share;
 mod survivors;
 
@@ -184,6 +185,21 @@ fn first_lanes<S: Simd>(s: S, len: usize) -> S::Mask {
 #[inline(always)]
 fn hits<S: Simd>(s: S, mask: S::Mask, len: usize) -> u16 {
     s.mask_bits(mask) & (u32::MAX >> (32 - len)) as u16
+}
+
+/// Calls `body` with the numbers of the lanes that are hit, and what they hold.
+#[inline(always)]
+fn each_hit<S: Simd>(s: S, mut hits: u16, v: S::F32, mut body: impl FnMut(usize, f32)) {
+    if hits == 0 {
+        return;
+    }
+    let mut lanes = [0.0; 16];
+    s.store(v, &mut lanes);
+    while hits != 0 {
+        let lane = hits.trailing_zeros() as usize;
+        hits &= hits - 1;
+        body(lane, lanes[lane]);
+    }
 }
 
 impl Span {

@@ -19,7 +19,7 @@ pub enum Noise<'a> {
     Share(u64),
     /// `|q| + eps`, by place in the list.
     Given {
-        /// At least as long as the list.
+        /// At least as long as the row.
         q: &'a [f32],
         /// Added to each.
         eps: f32,

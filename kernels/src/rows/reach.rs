@@ -10,8 +10,8 @@ pub use sums::{Masses, Ones, Sums};
 
 use super::blocks::BLOCK;
 use super::key::{ascending_to_value, order};
+use super::samples::{quantile, sample, weight_from};
 use super::select::List;
-use super::window::{quantile, sample, weight_from};
 use super::{Span, first_lanes, hits, vectors};
 use crate::element::Element;
 use crate::simd::Simd;

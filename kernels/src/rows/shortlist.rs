@@ -5,11 +5,11 @@
 
 use super::key::{bisect, clean, value_to_ascending};
 use super::race::Noise;
+use super::samples::{SAMPLE, sample};
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::Above;
-use super::window::{SAMPLE, sample};
-use super::{Span, hits, lanes, vectors};
+use super::{Span, each_hit, hits, lanes, vectors};
 use crate::element::Element;
 use crate::philox::Exponential;
 use crate::simd::Simd;
@@ -217,17 +217,14 @@ impl Smallest {
     /// Takes the noises of the ranks under a span.
     #[inline(always)]
     fn meets<S: Simd>(&mut self, s: S, noise: S::F32, span: Span) {
-        let mut hits = hits(s, s.le(noise, s.splat(self.limit())), span.len);
-        if hits == 0 {
-            return;
-        }
-        let mut lanes = [0.0; 16];
-        s.store(noise, &mut lanes);
-        while hits != 0 {
-            let lane = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            self.take(span.at + lane, lanes[lane]);
-        }
+        let hits = hits(s, s.le(noise, s.splat(self.limit())), span.len);
+        each_hit(
+            s,
+            hits,
+            noise,
+            #[inline(always)]
+            |lane, noise| self.take(span.at + lane, noise),
+        );
     }
 
     #[inline(never)]
