@@ -4,8 +4,8 @@
 //! noise that lets them win would have to be tinier than it is. Of the few that are left a count tells that the element of the rank is
 //! too light.
 
+use super::front::sum;
 use super::lead::{NEAR, certain_lead};
-use super::nucleus::sum;
 use super::race::Noise;
 use super::select::{List, first_sorted};
 use super::shortlist::{COUNTS, largest_below, look};

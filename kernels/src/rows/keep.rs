@@ -2,11 +2,12 @@
 
 use super::estimate::Whole;
 use super::first_max::position;
+use super::front::Front;
 use super::key::prefix;
 use super::largest::First;
 use super::mass::cut;
 use super::min_p::min_p_bound;
-use super::nucleus::{Front, Nucleus, Row, top_p};
+use super::nucleus::{Nucleus, Row, top_p};
 use super::sample::{Sample, Stages, Workspace, first_of};
 use super::select::{List, gather};
 use super::softmax::{Weights, softmax_of_list};

@@ -1,11 +1,11 @@
 //! The choice of top-k by its first ranks: a list of these is short, and the noises of the other ranks mostly show that none of them
 //! wins. Where top-p or min-p end it before that, or hardly beyond, the others are not even asked.
 
+use super::front::Front;
 use super::lane_best::Best;
 use super::largest::First;
 use super::lead::{certain_race, forgives_division};
 use super::min_p::{TINY, surroundings};
-use super::nucleus::Front;
 use super::sample::{Sample, Stages, Workspace};
 use super::select::List;
 use super::softmax::Weights;

@@ -117,6 +117,7 @@ mod reach;
 mod tail;
 
 mod first_ranks;
+mod front;
 mod keep;
 mod keep_largest;
 pub use keep_largest::KeepLargest;

@@ -8,10 +8,11 @@
 use super::blocks::{BLOCK, block_maxima};
 use super::estimate::Whole;
 use super::first_max::{Summary, first_max};
+use super::front::{Front, sum};
 use super::largest::First;
 use super::lead::{certain_race, certain_race_row, forgives_division};
 use super::mass::cut;
-use super::nucleus::{Front, Nucleus, Row, Second, sum, top_p};
+use super::nucleus::{Nucleus, Row, Second, top_p};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
 use super::sample::{Choice, Workspace, first_of, status_of};
