@@ -67,22 +67,27 @@ impl<T: Element> FirstRanks<'_, T> {
     /// from some value on, at most half of the list, and stay. The list is lost.
     #[inline(never)]
     pub fn winner<S: Simd>(&self, s: S, n: usize, list: &mut List<'_>) -> Option<usize> {
-        let n = first_sorted(s, list, n, n.min(FIRST)).min(FIRST);
-        let (values, e) = list.weigh(s, n, self.weights);
-        let (place, score) = certain_lead(s, e, self.noise)?;
-        let (last, lightest, rest) = (*values.last()?, *e.last()?, self.whole - sum(s, e));
-        let token = list.indices[place] as usize;
-        let least = score * NEAR;
-        let rivals = self.rivals(s, n, [lightest.into(), rest].map(|weight| weight / f64::from(least) * SLACK));
-        let (mut too_light, rivals) = ([f32::INFINITY; COUNTS], rivals.all.get(..rivals.n)?);
-        for (to, &(_, noise)) in too_light.iter_mut().zip(rivals) {
-            *to = largest_below(s, self.weights, noise, least, (f32::NEG_INFINITY, last))?;
-        }
-        if rivals.is_empty() {
-            return Some(token);
-        }
-        let (above, _) = look(s, self.row, too_light, f32::INFINITY, list)?;
-        above.iter().zip(rivals).all(|(above, (rank, _))| above <= rank).then_some(token)
+        s.apart(
+            #[inline(always)]
+            move || {
+                let n = first_sorted(s, list, n, n.min(FIRST)).min(FIRST);
+                let (values, e) = list.weigh(s, n, self.weights);
+                let (place, score) = certain_lead(s, e, self.noise)?;
+                let (last, lightest, rest) = (*values.last()?, *e.last()?, self.whole - sum(s, e));
+                let token = list.indices[place] as usize;
+                let least = score * NEAR;
+                let rivals = self.rivals(s, n, [lightest.into(), rest].map(|weight| weight / f64::from(least) * SLACK));
+                let (mut too_light, rivals) = ([f32::INFINITY; COUNTS], rivals.all.get(..rivals.n)?);
+                for (to, &(_, noise)) in too_light.iter_mut().zip(rivals) {
+                    *to = largest_below(s, self.weights, noise, least, (f32::NEG_INFINITY, last))?;
+                }
+                if rivals.is_empty() {
+                    return Some(token);
+                }
+                let (above, _) = look(s, self.row, too_light, f32::INFINITY, list)?;
+                above.iter().zip(rivals).all(|(above, (rank, _))| above <= rank).then_some(token)
+            },
+        )
     }
 
     /// The ranks from `first` on whose noise is at most the first limit, and at most the second over their number by then.

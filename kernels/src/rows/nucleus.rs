@@ -201,19 +201,24 @@ impl<T: Element> Row<'_, T> {
         if !forgives_division(noise) {
             return None;
         }
-        let Row { row, p, max, maxima } = *self;
-        let weights = Weights::Shifted { max };
-        let half = list.values.len() / 2;
-        let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - NEAR, 0, &mut list.first(half), 0);
-        if at < row.len().div_ceil(BLOCK) {
-            return None;
-        }
-        let (values, e) = list.weigh(s, n, &weights);
-        let ([low, high], listed) = (whole.rest(s, values), sum(s, e));
-        if listed >= f64::from(p) * (listed + low) * (1.0 - 1e-4) {
-            return None;
-        }
-        FirstRanks { row, weights: &weights, noise, whole: listed + high }.winner(s, n, list).map(Second::Wins)
+        s.apart(
+            #[inline(always)]
+            move || {
+                let Row { row, p, max, maxima } = *self;
+                let weights = Weights::Shifted { max };
+                let half = list.values.len() / 2;
+                let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - NEAR, 0, &mut list.first(half), 0);
+                if at < row.len().div_ceil(BLOCK) {
+                    return None;
+                }
+                let (values, e) = list.weigh(s, n, &weights);
+                let ([low, high], listed) = (whole.rest(s, values), sum(s, e));
+                if listed >= f64::from(p) * (listed + low) * (1.0 - 1e-4) {
+                    return None;
+                }
+                FirstRanks { row, weights: &weights, noise, whole: listed + high }.winner(s, n, list).map(Second::Wins)
+            },
+        )
     }
 
     /// Where min-p ends the nucleus, or it ends itself: of all that reach the first of two values, and perhaps not the second.

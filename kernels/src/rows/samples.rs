@@ -129,29 +129,42 @@ impl Question<'_> {
         // Three standard deviations.
         let off = (3.0 * libm::sqrtf(part * (1.0 - part) / n)).max(8.0 / n);
         let (mut least, mut most) = window(off);
-        let reach = |value: f32| count(s, values, value) as f32;
-        let inside = reach(least) - reach(next_above(most));
+        let inside = reach(s, values, least) - reach(s, values, next_above(most));
         if room < inside && inside < 1.5 * room {
             (least, most) = window(off * room / inside);
         }
-        Window { least, most, reaches: reach(least) / values.len() as f32 }
+        Window { least, most, reaches: reach(s, values, least) / values.len() as f32 }
     }
 }
 
 /// Takes the weights of what is known off a sample; returns how many of equal weight would tell as much as those that are left.
 #[inline(always)]
 fn unknown<S: Simd>(s: S, values: &[f32], e: &mut [f32], from: f32) -> f32 {
-    let (mut sum, mut squares) = (s.splat(0.0), s.splat(0.0));
-    vectors(
-        values.len(),
+    s.apart(
         #[inline(always)]
-        |span| {
-            let is_known = s.le(s.splat(from), span.load(s, values, f32::INFINITY));
-            let weight = s.select(is_known, s.splat(0.0), span.load(s, e, 0.0));
-            span.store(s, weight, e);
-            (sum, squares) = (s.add(sum, weight), s.fma(weight, weight, squares));
+        move || {
+            let (mut sum, mut squares) = (s.splat(0.0), s.splat(0.0));
+            vectors(
+                values.len(),
+                #[inline(always)]
+                |span| {
+                    let is_known = s.le(s.splat(from), span.load(s, values, f32::INFINITY));
+                    let weight = s.select(is_known, s.splat(0.0), span.load(s, e, 0.0));
+                    span.store(s, weight, e);
+                    (sum, squares) = (s.add(sum, weight), s.fma(weight, weight, squares));
+                },
+            );
+            let (sum, squares) = (s.reduce_add(sum), s.reduce_add(squares));
+            if squares > 0.0 { sum * sum / squares } else { 1.0 }
         },
-    );
-    let (sum, squares) = (s.reduce_add(sum), s.reduce_add(squares));
-    if squares > 0.0 { sum * sum / squares } else { 1.0 }
+    )
+}
+
+/// How many of a sample reach a value.
+#[inline(always)]
+fn reach<S: Simd>(s: S, values: &[f32], value: f32) -> f32 {
+    s.apart(
+        #[inline(always)]
+        move || count(s, values, value) as f32,
+    )
 }
