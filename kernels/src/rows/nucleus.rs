@@ -243,7 +243,10 @@ impl<T: Element> Row<'_, T> {
         let (values, e) = list.weigh(s, sorted, &weights);
         let beyond = listed - sum(s, e);
         let (front, ends) = Front::in_list(s, e, outside.map(|rest| rest + beyond), p);
-        (ends || sorted == n).then(|| front.reaching(s, &values[..front.most], reach))
+        if !(ends || sorted == n) {
+            return None;
+        }
+        Some(front.reaching(s, &values[..front.most], reach))
     }
 }
 
