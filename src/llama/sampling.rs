@@ -46,9 +46,8 @@ impl Default for RowSampling {
 /// Where the sampling of a batch will lie.
 pub(super) struct SamplingSlots {
     temperature: Slot<f32>,
-    cut: Slot<usize>,
     seed: Slot<u64>,
-    top_k: Slot<usize>,
+    k: Slot<usize>,
     top_p: Slot<f32>,
     min_p: Slot<f32>,
     chosen: Slot<i64>,
@@ -58,9 +57,8 @@ pub(super) struct SamplingSlots {
 pub(super) fn plan(plan: &mut Plan, batch: usize) -> Result<SamplingSlots, Error> {
     Ok(SamplingSlots {
         temperature: plan.slot(batch)?,
-        cut: plan.slot(batch)?,
         seed: plan.slot(batch)?,
-        top_k: plan.slot(batch)?,
+        k: plan.slot(batch)?,
         top_p: plan.slot(batch)?,
         min_p: plan.slot(batch)?,
         chosen: plan.slot(batch)?,
@@ -84,10 +82,9 @@ pub(super) fn workspace<P: ParallelFor>(host: &Host<P>, vocab: usize) -> Result<
 pub(super) struct Sampling<'d> {
     /// 0 for greedy rows.
     temperature: &'d mut [f32],
-    /// A k that is too large for the stages, or 0.
-    cut: &'d mut [usize],
     seed: &'d mut [u64],
-    top_k: &'d mut [usize],
+    /// 0 for all.
+    k: &'d mut [usize],
     top_p: &'d mut [f32],
     min_p: &'d mut [f32],
     /// The tokens of the last step.
@@ -99,9 +96,8 @@ impl<'d> Sampling<'d> {
     pub fn new(space: &Space<'d>, slots: SamplingSlots) -> Sampling<'d> {
         let mut sampling = Sampling {
             temperature: space.take(slots.temperature),
-            cut: space.take(slots.cut),
             seed: space.take(slots.seed),
-            top_k: space.take(slots.top_k),
+            k: space.take(slots.k),
             top_p: space.take(slots.top_p),
             min_p: space.take(slots.min_p),
             chosen: space.take(slots.chosen),
@@ -124,12 +120,7 @@ impl<'d> Sampling<'d> {
         let greedy = to.temperature as f32 == 0.0;
         self.temperature[row] = to.temperature as f32;
         self.seed[row] = to.seed;
-        let k = usize::try_from(to.top_k.max(0)).unwrap_or(usize::MAX);
-        (self.top_k[row], self.cut[row]) = match k {
-            _ if greedy => (0, 0),
-            0..=MAX_K => (k, 0),
-            _ => (0, k),
-        };
+        self.k[row] = usize::try_from(to.top_k.max(0)).unwrap_or(usize::MAX);
         // A number between the limits must not be rounded to one of them, which has a meaning of its own.
         let (least, most) = (f32::from_bits(1), 1.0f32.next_down());
         self.top_p[row] = if to.top_p > 0.0 && to.top_p < 1.0 && !greedy { (to.top_p as f32).clamp(least, most) } else { 1.0 };
@@ -150,8 +141,8 @@ impl<'d> Sampling<'d> {
         active: &[u8],
         scratch: &mut [u8],
     ) -> Result<(), Error> {
-        let Sampling { temperature, cut, seed, top_k, top_p, min_p, chosen } = self;
-        let (temperature, cut, seed, top_k, top_p, min_p) = (&*temperature, &*cut, &*seed, &*top_k, &*top_p, &*min_p);
+        let Sampling { temperature, seed, k, top_p, min_p, chosen } = self;
+        let (temperature, seed, k, top_p, min_p) = (&*temperature, &*seed, &*k, &*top_p, &*min_p);
         let batch = temperature.len();
         let vocab = logits.len() / batch;
         let (lists, (plan, memory)) = (Lists::of(vocab), plan_lists(host, vocab)?);
@@ -160,17 +151,19 @@ impl<'d> Sampling<'d> {
         let parts = (rows, Column(&chosen), memory);
         parallel::rows(host.pool(), batch, parallel::grain(vocab, 8), parts, |row, (mut logits, chosen, memory)| {
             let Some(logits) = logits.as_slice() else { return };
+            let k = k[row];
             let mut noise = Noise::None;
             if active[row] != 0 && temperature[row] > 0.0 {
                 host.level().run(Divide { row: logits, by: temperature[row] });
-                if (1..vocab).contains(&cut[row]) {
+                // What the stages do not take.
+                if (MAX_K + 1..vocab).contains(&k) {
                     let work = lists.take(&mut Pieces::of(&mut *memory));
-                    host.level().run(KeepLargest { row: logits, k: cut[row], work });
+                    host.level().run(KeepLargest { row: logits, k, work });
                 }
                 noise = Noise::Share(number(seed[row], counts[row]));
             }
-            let k = top_k[row];
-            let stages = Stages { k: if k <= vocab { k } else { 0 }, p: top_p[row], min_p: min_p[row], is_logits: true };
+            let stages =
+                Stages { k: if k <= MAX_K.min(vocab) { k } else { 0 }, p: top_p[row], min_p: min_p[row], is_logits: true };
             let work = lists.take(&mut Pieces::of(memory));
             let call = &mut Sample { row: &*logits, stages, noise, nan: false, filtered: None, middle: None, work };
             *chosen = host.level().run(call).token as i64;

@@ -6,7 +6,7 @@
 use super::blocks::{BLOCK, block_maxima};
 use super::reach::{Ones, Reach, count, without_nan};
 use super::sample::Workspace;
-use super::select::{gather, top_k_bound};
+use super::select::{gather_all, top_k_bound};
 use super::survivors::Above;
 use super::tail::{Kept, Tail};
 use super::threshold::threshold;
@@ -39,13 +39,13 @@ pub fn kth<S: Simd, T: Element>(s: S, row: &[T], k: usize, infinite: bool, work:
             let Workspace { list, maxima } = work;
             // At least k elements reach it.
             let floor = top_k_bound::<S, BLOCK>(s, row.len(), k, maxima, list);
-            let half = list.values.len() / 2;
             // Lists count +inf as the largest number, and have signed indices.
-            if !infinite && row.len() <= i32::MAX as usize && (floor > f32::NEG_INFINITY || row.len() <= half) {
-                let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, floor, 0, &mut list.first(half), 0);
-                if at == row.len().div_ceil(BLOCK) {
-                    return threshold(s, &list.values[..n], k, 0).0;
-                }
+            let listed = !infinite && row.len() <= i32::MAX as usize;
+            if listed
+                && (floor > f32::NEG_INFINITY || row.len() <= list.values.len() / 2)
+                && let Some(n) = gather_all::<S, T, BLOCK>(s, row, maxima, floor, list)
+            {
+                return threshold(s, &list.values[..n], k, 0).0;
             }
             // Where fewer are above, it is the k-th.
             let (equals, above) = count(s, row, maxima, floor);

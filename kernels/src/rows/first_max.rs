@@ -59,21 +59,43 @@ pub fn first_max<S: Simd, T: Element>(s: S, row: &[T], nan: bool) -> (usize, Sum
         return (position(s, row, chunk * CHUNK, max), Summary::new(max, nan && holds_nan(s, row)));
     }
     let (chunks, rest) = row.as_chunks::<CHUNK>();
-    // Of each lane the greatest, and the number of the first chunk that has it.
-    let (mut best, mut number) = (top(s, rest), s.splat_i32(chunks.len() as i32));
-    for run in runs::<T>(chunks.len(), CHUNK, Length::Even.or_step()) {
-        for i in run {
-            let (top, this) = (top(s, &chunks[i]), s.splat_i32(i as i32));
-            let earlier = s.both(s.eq(best, top), s.gt_i32(number, this));
-            number = s.select_i32(s.differ(s.lt(best, top), earlier), this, number);
-            best = s.max(top, best);
-        }
-    }
+    let (best, number) = best_chunks::<S, T, _>(
+        s,
+        chunks,
+        top(s, rest),
+        #[inline(always)]
+        |chunk| top(s, chunk),
+        #[inline(always)]
+        |a, b| (s.lt(a, b), s.eq(a, b), s.max(b, a)),
+    );
     let max = s.reduce_max(best);
     let summary = Summary::new(max, nan && holds_nan(s, row));
     // +inf counts as the largest finite number, which may come before it.
-    let chunk = if max < f32::MAX { first_chunk(s, best, number, max) } else { 0 };
+    let chunk = if max < f32::MAX { first_chunk(s, s.eq(best, s.splat(max)), number) } else { 0 };
     (position(s, row, chunk * CHUNK, summary.max), summary)
+}
+
+/// Of each lane the greatest of what `top` finds of chunks, and of `end`, which comes behind them; and the number of the first chunk that
+/// has it. `compare` says of two whether the second is larger, whether they are equal, and the larger.
+#[inline(always)]
+fn best_chunks<S: Simd, T, V: Copy>(
+    s: S,
+    chunks: &[[T; CHUNK]],
+    end: V,
+    top: impl Fn(&[T; CHUNK]) -> V,
+    compare: impl Fn(V, V) -> (S::Mask, S::Mask, V),
+) -> (V, S::I32) {
+    let (mut best, mut number) = (end, s.splat_i32(chunks.len() as i32));
+    for run in runs::<T>(chunks.len(), CHUNK, Length::Even.or_step()) {
+        for i in run {
+            let this = s.splat_i32(i as i32);
+            let (larger, equal, both) = compare(best, top(&chunks[i]));
+            let earlier = s.both(equal, s.gt_i32(number, this));
+            number = s.select_i32(s.differ(larger, earlier), this, number);
+            best = both;
+        }
+    }
+    (best, number)
 }
 
 /// The first chunk with the maximum of a row of 16-bit numbers, and that, as integers: of those that are not negative the larger has the
@@ -90,22 +112,20 @@ fn half_max<S: Simd, T: Element>(s: S, row: &[T]) -> Option<(usize, f32)> {
         move || {
             let mut end = [T::NEG_INFINITY; CHUNK];
             end[..rest.len()].copy_from_slice(rest);
-            let (mut best, mut number) = (half_top(s, &end), s.splat_i32(chunks.len() as i32));
-            for run in runs::<T>(chunks.len(), CHUNK, Length::Even.or_step()) {
-                for i in run {
-                    let (top, this) = (half_top(s, &chunks[i]), s.splat_i32(i as i32));
-                    let earlier = s.both(s.eq_i32(best, top), s.gt_i32(number, this));
-                    number = s.select_i32(s.differ(s.gt_i32(top, best), earlier), this, number);
-                    best = s.max_i32(top, best);
-                }
-            }
+            let (best, number) = best_chunks::<S, T, _>(
+                s,
+                chunks,
+                half_top(s, &end),
+                #[inline(always)]
+                |chunk| half_top(s, chunk),
+                #[inline(always)]
+                |a, b| (s.gt_i32(b, a), s.eq_i32(a, b), s.max_i32(b, a)),
+            );
             let bits = s.reduce_max_i32(best);
-            let holds = s.eq_i32(best, s.splat_i32(bits));
-            let first = s.select_i32(holds, s.sub_i32(s.splat_i32(0), number), s.splat_i32(i32::MIN));
             let max: f32 = bytemuck::cast::<u16, T>((bits >> 16) as u16).as_();
             (0.0 < max && max < f32::INFINITY).then(
                 #[inline(always)]
-                || (-s.reduce_max_i32(first) as usize, max),
+                || (first_chunk(s, s.eq_i32(best, s.splat_i32(bits)), number), max),
             )
         },
     )
@@ -150,10 +170,9 @@ fn top<S: Simd, T: Element>(s: S, row: &[T]) -> S::F32 {
 
 /// The least number of the lanes that hold the maximum: as a rule there is one.
 #[inline(always)]
-fn first_chunk<S: Simd>(s: S, best: S::F32, number: S::I32, max: f32) -> usize {
+fn first_chunk<S: Simd>(s: S, holds: S::Mask, number: S::I32) -> usize {
     let mut numbers = [0; 16];
     s.store_i32(number, &mut numbers);
-    let holds = s.eq(best, s.splat(max));
     let lanes = s.mask_bits(holds);
     if lanes.is_power_of_two() {
         return numbers[lanes.trailing_zeros() as usize] as usize;

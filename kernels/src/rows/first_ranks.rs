@@ -46,10 +46,9 @@ impl Rivals {
     /// Takes, of 16 noises of ranks, those up to a limit.
     #[inline(always)]
     fn meet<S: Simd>(&mut self, s: S, noise: S::F32, first: usize, len: usize, limit: f32) {
-        let hits = hits(s, s.le(noise, s.splat(limit)), len);
         each_hit(
             s,
-            hits,
+            hits(s, s.le(noise, s.splat(limit)), len),
             noise,
             #[inline(always)]
             |lane, noise| {
@@ -65,7 +64,7 @@ impl Rivals {
 impl<T: Element> FirstRanks<'_, T> {
     /// The index of the winner, if it is one of the first `n` of the list and surely wins against all ranks behind. Those are all elements
     /// from some value on, at most half of the list, and stay. The list is lost.
-    #[inline(never)]
+    #[inline(always)]
     pub fn winner<S: Simd>(&self, s: S, n: usize, list: &mut List<'_>) -> Option<usize> {
         s.apart(
             #[inline(always)]
@@ -94,29 +93,24 @@ impl<T: Element> FirstRanks<'_, T> {
     #[inline(always)]
     fn rivals<S: Simd>(&self, s: S, first: usize, [single, shared]: [f64; 2]) -> Rivals {
         let mut rivals = Rivals { all: [(0, 0.0); COUNTS], n: 0 };
-        s.vectorize(
-            #[inline(always)]
-            || {
-                for start in (first..self.row.len()).step_by(PART) {
-                    let limit = single.min(shared / (start - first + 1) as f64);
-                    let (n, most) = (PART.min(self.row.len() - start), limit as f32 * SLACK as f32);
-                    match self.noise.from(start) {
-                        Noise::Drawn { numbers, first } => numbers.reaching(
-                            s,
-                            first,
-                            n,
-                            Exponential::least_word(limit),
-                            #[inline(always)]
-                            |span, words| {
-                                rivals.meet(s, Exponential::of_words(s, words), start + span.at, span.len, most);
-                                Exponential::least_word(limit)
-                            },
-                        ),
-                        noise => meet_part(s, &noise, n, start, most, &mut rivals),
-                    }
-                }
-            },
-        );
+        for start in (first..self.row.len()).step_by(PART) {
+            let limit = single.min(shared / (start - first + 1) as f64);
+            let (n, most) = (PART.min(self.row.len() - start), limit as f32 * SLACK as f32);
+            match self.noise.from(start) {
+                Noise::Drawn { numbers, first } => numbers.reaching(
+                    s,
+                    first,
+                    n,
+                    Exponential::least_word(limit),
+                    #[inline(always)]
+                    |span, words| {
+                        rivals.meet(s, Exponential::of_words(s, words), start + span.at, span.len, most);
+                        Exponential::least_word(limit)
+                    },
+                ),
+                noise => meet_part(s, &noise, n, start, most, &mut rivals),
+            }
+        }
         rivals
     }
 }

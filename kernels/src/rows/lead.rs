@@ -6,7 +6,7 @@ use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
 use super::threshold::count;
-use super::{Span, first_lanes, vectors};
+use super::{Span, each_hit, first_lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -83,14 +83,13 @@ impl Lead {
         // Most of them lose to another one of them.
         let scores = s.select(near, s.div(e, noise), s.splat(-1.0));
         let least = s.reduce_max(scores) * NEAR;
-        let mut hits = s.mask_bits(s.both(near, s.le(s.splat(least), scores)));
-        let mut met = [0.0; 16];
-        s.store(scores, &mut met);
-        while hits != 0 {
-            let lane = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            self.meets(place(lane), met[lane]);
-        }
+        each_hit(
+            s,
+            s.mask_bits(s.both(near, s.le(s.splat(least), scores))),
+            scores,
+            #[inline(always)]
+            |lane, score| self.meets(place(lane), score),
+        );
     }
 
     /// [`Lead::race`] of a list of weights: of every 64 the best two, without a branch that hangs on which they are.

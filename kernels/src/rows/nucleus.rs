@@ -15,7 +15,7 @@ use super::lead::forgives_division;
 use super::mass::{End, ONE, clamp, cut};
 use super::race::Noise;
 use super::row_sum;
-use super::select::{List, first_sorted, gather, next_below, top_k};
+use super::select::{List, first_sorted, gather_all, next_below, top_k};
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::vectors;
@@ -155,11 +155,7 @@ impl<T: Element> Row<'_, T> {
         let weights = Weights::Shifted { max };
         let mut bound = max - NEAR;
         for _ in 0..LISTS {
-            let half = list.values.len() / 2;
-            let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
-            if at < row.len().div_ceil(BLOCK) {
-                return None;
-            }
+            let n = gather_all::<S, T, BLOCK>(s, row, maxima, bound, list)?;
             let (values, e) = list.weigh(s, n, &weights);
             let (outside, listed) = (whole.rest(s, values), sum(s, e));
             // What p takes, and a little more, of what is listed.
@@ -190,7 +186,7 @@ impl<T: Element> Row<'_, T> {
     }
 
     /// The winner by this noise, if that is near the maximum and all that is there stays.
-    #[inline(never)]
+    #[inline(always)]
     fn winner_in_front<S: Simd, const BLOCK: usize>(
         &self,
         s: S,
@@ -206,11 +202,7 @@ impl<T: Element> Row<'_, T> {
             move || {
                 let Row { row, p, max, maxima } = *self;
                 let weights = Weights::Shifted { max };
-                let half = list.values.len() / 2;
-                let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, max - NEAR, 0, &mut list.first(half), 0);
-                if at < row.len().div_ceil(BLOCK) {
-                    return None;
-                }
+                let n = gather_all::<S, T, BLOCK>(s, row, maxima, max - NEAR, list)?;
                 let (values, e) = list.weigh(s, n, &weights);
                 let ([low, high], listed) = (whole.rest(s, values), sum(s, e));
                 if listed >= f64::from(p) * (listed + low) * (1.0 - 1e-4) {
@@ -231,11 +223,7 @@ impl<T: Element> Row<'_, T> {
         list: &mut List<'_>,
     ) -> Option<Front> {
         let Row { row, p, max, maxima } = *self;
-        let half = list.values.len() / 2;
-        let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, reach.0, 0, &mut list.first(half), 0);
-        if at < row.len().div_ceil(BLOCK) {
-            return None;
-        }
+        let n = gather_all::<S, T, BLOCK>(s, row, maxima, reach.0, list)?;
         let whole = whole.or_else(|| Whole::of(s, row, max))?;
         let (outside, weights) = (whole.rest(s, &list.values[..n]), Weights::Shifted { max });
         let listed = sum(s, list.weigh(s, n, &weights).1);
@@ -265,11 +253,7 @@ pub fn listed<S: Simd, T: Element, const BLOCK: usize>(
     let mut known = Known::nothing(max);
     let mut bound = safe.max(weights.below_largest(max, NEAR));
     for _ in 0..LISTS {
-        let half = list.values.len() / 2;
-        let (found, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
-        if at < row.len().div_ceil(BLOCK) {
-            break;
-        }
+        let Some(found) = gather_all::<S, T, BLOCK>(s, row, maxima, bound, list) else { break };
         match list.nucleus(s, found, found == row.len(), weights, ends) {
             Cut::Beyond(Some(mass)) => known = Known { from: bound, mass },
             Cut::Beyond(None) => {}

@@ -9,7 +9,7 @@ use super::key::{key, value_of};
 use super::select::look_up;
 use super::sort::sort_all;
 use super::weights::counted;
-use super::{Span, first_lanes, hits, lanes, vectors};
+use super::{Span, each_hit, first_lanes, hits, lanes, vectors};
 use crate::dispatch::{Kernel, compiled_here};
 use crate::philox::{Exponential, SMALLEST};
 use crate::simd::{Dot, Simd};
@@ -80,20 +80,18 @@ impl<F: FnMut(u64) -> u64, const ONE: bool> Race<F, ONE> {
             // Lanes behind a tail weigh nothing.
             least = least.max(s.reduce_max(v));
         }
-        let mut hits = hits(s, s.le(s.splat(least), v), len);
-        if hits == 0 {
-            return;
-        }
-        let mut scores = [0.0; 16];
-        s.store(v, &mut scores);
-        while hits != 0 {
-            let lane = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            let key = key(scores[lane], index(lane));
-            if key < self.bound.key {
-                self.bound = Bound::new((self.body)(key));
-            }
-        }
+        each_hit(
+            s,
+            hits(s, s.le(s.splat(least), v), len),
+            v,
+            #[inline(always)]
+            |lane, score| {
+                let key = key(score, index(lane));
+                if key < self.bound.key {
+                    self.bound = Bound::new((self.body)(key));
+                }
+            },
+        );
     }
 }
 

@@ -118,6 +118,21 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     (found, at)
 }
 
+/// Makes a list of all elements that reach `bound`, in index order, if half of it has room for them; returns how many they are. The
+/// other half is left for their weights, or what sorting needs.
+#[inline(always)]
+pub fn gather_all<S: Simd, T: Element, const BLOCK: usize>(
+    s: S,
+    row: &[T],
+    maxima: &[f32],
+    bound: f32,
+    list: &mut List<'_>,
+) -> Option<usize> {
+    let half = list.values.len() / 2;
+    let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
+    (at == row.len().div_ceil(BLOCK)).then_some(n)
+}
+
 /// The cleaned values at some indices, which ascend; of an index past the row anything.
 #[inline(always)]
 pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {

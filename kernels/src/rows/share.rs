@@ -1,11 +1,9 @@
 //! The choice by one number among exact masses: the first entry, in the order of what is kept, up to which they exceed a share of all.
 
-use super::key::clean;
-use super::mass::{End, Total, bounded, mass, total};
+use super::mass::{End, bounded, mass, total};
 use super::select::List;
 use super::softmax::Weights;
 use super::survivors::{Above, pieces};
-use super::vectors;
 use super::window::{Known, Question, flat_cut};
 use crate::element::Element;
 use crate::simd::Simd;
@@ -49,7 +47,7 @@ pub fn index_by_share<S: Simd, T: Element>(
     debug_assert!(kept.ties == usize::MAX && row.len() <= PARTS * PART);
     let (mut sums, mut all) = ([0; PARTS], 0);
     for (sum, part) in sums.iter_mut().zip(row.chunks(PART)) {
-        *sum = mass_of(s, part, weights, kept);
+        *sum = kept.mass(s, part, weights);
         all += *sum;
     }
     let mut rest = share(number, all)?;
@@ -82,27 +80,6 @@ pub fn index_by_share<S: Simd, T: Element>(
     index
 }
 
-/// The mass of what is kept of a part of a row.
-#[inline(always)]
-fn mass_of<S: Simd, T: Element>(s: S, part: &[T], weights: &Weights, kept: Above) -> u128 {
-    s.apart(
-        #[inline(always)]
-        move || {
-            let (weights, mut kept, mut sum) = (*weights, kept, Total::new(s));
-            vectors(
-                part.len(),
-                #[inline(always)]
-                |span| {
-                    let v = clean(s, span.load(s, part, T::NEG_INFINITY));
-                    let m = kept.mask(s, v, span.len);
-                    sum.add(s, s.select(m, weights.bounded(s, v), s.splat(0.0)));
-                },
-            );
-            sum.get(s)
-        },
-    )
-}
-
 /// The index in a row of logits of which this is kept, in descending order; nothing is above `most`.
 #[inline(always)]
 pub fn sorted_by_share<S: Simd, T: Element>(
@@ -113,39 +90,9 @@ pub fn sorted_by_share<S: Simd, T: Element>(
     number: u64,
     list: &mut List<'_>,
 ) -> Option<usize> {
-    let (all, _) = last(s, row, weights, kept);
-    let end = End::Mass(share(number, all)? + 1);
+    let end = End::Mass(share(number, kept.mass(s, row, weights))? + 1);
     let asked = Question { weights, end, before: 0, whole: 1.0, known: Known::nothing(most) };
-    let chosen = flat_cut(s, row, asked, list).unwrap_or(kept);
-    Some(last(s, row, weights, chosen).1)
-}
-
-/// The mass of what is kept, and where the last of that stands, in descending order.
-#[inline(always)]
-pub fn last<S: Simd, T: Element>(s: S, row: &[T], weights: &Weights, kept: Above) -> (u128, usize) {
-    s.apart(
-        #[inline(always)]
-        move || {
-            let (weights, mut kept) = (*weights, kept);
-            let (mut sum, mut least, mut index) = (Total::new(s), f32::INFINITY, 0);
-            vectors(
-                row.len(),
-                #[inline(always)]
-                |span| {
-                    let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                    let m = kept.mask(s, v, span.len);
-                    sum.add(s, s.select(m, weights.bounded(s, v), s.splat(0.0)));
-                    if s.mask_bits(s.both(m, s.le(v, s.splat(least)))) != 0 {
-                        let below = s.select(m, s.sub(s.splat(0.0), v), s.splat(f32::NEG_INFINITY));
-                        least = 0.0 - s.reduce_max(below);
-                        let hits = s.mask_bits(s.both(m, s.eq(v, s.splat(least))));
-                        index = span.at + hits.ilog2() as usize;
-                    }
-                },
-            );
-            (sum.get(s), index)
-        },
-    )
+    Some(flat_cut(s, row, asked, list).unwrap_or(kept).last(s, row))
 }
 
 #[cfg(test)]

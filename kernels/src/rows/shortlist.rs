@@ -217,10 +217,9 @@ impl Smallest {
     /// Takes the noises of the ranks under a span.
     #[inline(always)]
     fn meets<S: Simd>(&mut self, s: S, noise: S::F32, span: Span) {
-        let hits = hits(s, s.le(noise, s.splat(self.limit())), span.len);
         each_hit(
             s,
-            hits,
+            hits(s, s.le(noise, s.splat(self.limit())), span.len),
             noise,
             #[inline(always)]
             |lane, noise| self.take(span.at + lane, noise),

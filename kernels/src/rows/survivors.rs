@@ -1,7 +1,9 @@
 //! Survivors of a stage that are too many for a list: all above a value, and the first few equal to it.
 
 use super::key::clean;
+use super::mass::Total;
 use super::select::List;
+use super::softmax::Weights;
 use super::{Span, first_lanes, lanes, vectors};
 use crate::element::Element;
 use crate::simd::Simd;
@@ -73,6 +75,53 @@ impl Above {
                     },
                 );
                 n
+            },
+        )
+    }
+
+    /// The mass of what is in.
+    #[inline(always)]
+    pub fn mass<S: Simd, T: Element>(self, s: S, row: &[T], weights: &Weights) -> u128 {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let (weights, mut above, mut sum) = (*weights, self, Total::new(s));
+                vectors(
+                    row.len(),
+                    #[inline(always)]
+                    |span| {
+                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                        let m = above.mask(s, v, span.len);
+                        sum.add(s, s.select(m, weights.bounded(s, v), s.splat(0.0)));
+                    },
+                );
+                sum.get(s)
+            },
+        )
+    }
+
+    /// Where the last of what is in stands, in descending order; 0 if nothing is.
+    #[inline(always)]
+    pub fn last<S: Simd, T: Element>(self, s: S, row: &[T]) -> usize {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let (mut above, mut least, mut index) = (self, f32::INFINITY, 0);
+                vectors(
+                    row.len(),
+                    #[inline(always)]
+                    |span| {
+                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                        let m = above.mask(s, v, span.len);
+                        if s.mask_bits(s.both(m, s.le(v, s.splat(least)))) != 0 {
+                            let below = s.select(m, s.sub(s.splat(0.0), v), s.splat(f32::NEG_INFINITY));
+                            least = 0.0 - s.reduce_max(below);
+                            let hits = s.mask_bits(s.both(m, s.eq(v, s.splat(least))));
+                            index = span.at + hits.ilog2() as usize;
+                        }
+                    },
+                );
+                index
             },
         )
     }

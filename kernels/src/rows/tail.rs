@@ -11,7 +11,7 @@ use super::nucleus::{Row, listed, safe_bound};
 use super::reach::{Masses, Reach, Reached, count};
 use super::row_sum;
 use super::sample::Workspace;
-use super::select::{List, gather};
+use super::select::{List, gather_all};
 use super::softmax::{Weights, weight};
 use super::survivors::Above;
 use super::window::Cut;
@@ -152,9 +152,7 @@ impl<T: Element> Tail<'_, T> {
         if self.least == f32::NEG_INFINITY {
             return None;
         }
-        let half = list.values.len() / 2;
-        let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, self.least, 0, &mut list.first(half), 0);
-        (at == row.len().div_ceil(BLOCK)).then_some(n)
+        gather_all::<S, T, BLOCK>(s, row, maxima, self.least, list)
     }
 
     /// Where these ends are among the largest.

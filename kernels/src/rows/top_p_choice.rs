@@ -9,7 +9,6 @@ use super::blocks::BLOCK;
 use super::largest::largest;
 use super::mass::{End, ONE, bounded, mass};
 use super::select::List;
-use super::share::last;
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::top_k_choice::counted;
@@ -82,7 +81,7 @@ impl Descending<'_> {
             self.listed = more.min(self.row.len());
             largest::<S, f32, BLOCK>(s, self.row, self.listed, self.maxima, &mut self.list);
         }
-        let all = *self.all.get_or_insert_with(|| last(s, self.row, &Weights::Given, Above::ALL).0);
+        let all = *self.all.get_or_insert_with(|| Above::ALL.mass(s, self.row, &Weights::Given));
         if target > all {
             return Err(all);
         }
@@ -91,7 +90,7 @@ impl Descending<'_> {
         let (whole, known) = ((all as f64 / ONE) as f32, Known::nothing(f32::MAX));
         let asked = Question { weights: &Weights::Given, end: End::Mass(target), before: 0, whole, known };
         let above = flat_cut(s, self.row, asked, &mut self.list).unwrap_or(Above::ALL);
-        Ok(last(s, self.row, &Weights::Given, above))
+        Ok((above.mass(s, self.row, &Weights::Given), above.last(s, self.row)))
     }
 }
 
