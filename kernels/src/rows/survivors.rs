@@ -59,6 +59,19 @@ impl Above {
         s.differ(m, s.both(equal, s.gt_i32(lanes(s), s.splat_i32(from - 1))))
     }
 
+    /// Calls `body` with each vector of a row, cleaned, and which of its lanes are in. Ties are used up on the way.
+    #[inline(always)]
+    fn each<S: Simd, T: Element>(&mut self, s: S, row: &[T], mut body: impl FnMut(Span, S::F32, S::Mask)) {
+        vectors(
+            row.len(),
+            #[inline(always)]
+            |span| {
+                let v = clean(s, span.load(s, row, T::NEG_INFINITY));
+                body(span, v, self.mask(s, v, span.len));
+            },
+        );
+    }
+
     /// How many elements of a row are in.
     #[inline(always)]
     pub fn count<S: Simd, T: Element>(self, s: S, row: &[T]) -> usize {
@@ -66,13 +79,11 @@ impl Above {
             #[inline(always)]
             move || {
                 let (mut above, mut n) = (self, 0);
-                vectors(
-                    row.len(),
+                above.each(
+                    s,
+                    row,
                     #[inline(always)]
-                    |span| {
-                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                        n += s.mask_bits(above.mask(s, v, span.len)).count_ones() as usize;
-                    },
+                    |_, _, m| n += s.mask_bits(m).count_ones() as usize,
                 );
                 n
             },
@@ -86,14 +97,11 @@ impl Above {
             #[inline(always)]
             move || {
                 let (weights, mut above, mut sum) = (*weights, self, Total::new(s));
-                vectors(
-                    row.len(),
+                above.each(
+                    s,
+                    row,
                     #[inline(always)]
-                    |span| {
-                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                        let m = above.mask(s, v, span.len);
-                        sum.add(s, s.select(m, weights.bounded(s, v), s.splat(0.0)));
-                    },
+                    |_, v, m| sum.add(s, s.select(m, weights.bounded(s, v), s.splat(0.0))),
                 );
                 sum.get(s)
             },
@@ -107,12 +115,11 @@ impl Above {
             #[inline(always)]
             move || {
                 let (mut above, mut least, mut index) = (self, f32::INFINITY, 0);
-                vectors(
-                    row.len(),
+                above.each(
+                    s,
+                    row,
                     #[inline(always)]
-                    |span| {
-                        let v = clean(s, span.load(s, row, T::NEG_INFINITY));
-                        let m = above.mask(s, v, span.len);
+                    |span, v, m| {
                         if s.mask_bits(s.both(m, s.le(v, s.splat(least)))) != 0 {
                             let below = s.select(m, s.sub(s.splat(0.0), v), s.splat(f32::NEG_INFINITY));
                             least = 0.0 - s.reduce_max(below);
@@ -173,14 +180,11 @@ fn collect<S: Simd, T: Element>(s: S, part: &[T], start: usize, above: &mut Abov
         move || {
             // Copies, which no store to the list can change.
             let (mut kept, mut list, mut n) = (*above, list.reborrow(), 0);
-            vectors(
-                part.len(),
+            kept.each(
+                s,
+                part,
                 #[inline(always)]
-                |Span { at, len }| {
-                    let v = clean(s, Span { at, len }.load(s, part, T::NEG_INFINITY));
-                    let m = kept.mask(s, v, len);
-                    n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32((start + at) as i32)));
-                },
+                |span, v, m| n = list.push(s, n, m, v, s.add_i32(lanes(s), s.splat_i32((start + span.at) as i32))),
             );
             *above = kept;
             n
