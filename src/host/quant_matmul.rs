@@ -18,7 +18,7 @@ use tilekern_kernels::simd::{Dot, Simd};
 use tilekern_kernels::tiles::{Finished, PackedRows, few_rows};
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
-const WORK: usize = 1 << 21;
+pub(super) const WORK: usize = 1 << 21;
 
 /// Tasks for each worker, at least, before they are made longer.
 const TASKS: usize = 4;
@@ -169,7 +169,7 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
             return plan(self.pool.workers(), d, call.weight_format)?.0.carve(scratch).map(drop);
         }
         let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight(), &[call.out.describe().bytes()])?;
-        self.quant_matmul(call, d, weight, scratch)
+        self.inside(d.m.saturating_mul(d.k).saturating_mul(d.n), || self.quant_matmul(call, d, weight, scratch))
     }
 }
 

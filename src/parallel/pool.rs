@@ -7,7 +7,7 @@
 /// `run` calls `task(index, worker)` once for each `index < tasks`, with `worker < self.workers()`, never two at the same time with
 /// one `worker`, and returns, or unwinds, after the last has returned. `workers` is at least 1, and the same every time. What a task
 /// wrote, later tasks of the same worker and the caller of `run` see. Tasks do not call `run` themselves: where threads take up other
-/// tasks while they wait, as rayon's do, two would run with one worker.
+/// tasks while they wait, as rayon's do, two would run with one worker. `enter` calls `body` once, and returns, or unwinds, behind it.
 ///
 /// A reference to a pool is one, and so are a `Box` and an `Arc` of it (feature `alloc`).
 ///
@@ -27,6 +27,25 @@ pub unsafe trait ParallelFor: Sync {
     fn workers(&self) -> usize;
     /// Runs the tasks.
     fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync));
+    /// Calls `body`, which calls `run` several times: for a pool in which that costs less from a thread of its own, there. What a call
+    /// does one step after the other goes this way, so that its threads are woken once. Here it is called where it stands.
+    ///
+    /// ```
+    /// use tilekern::{ParallelFor, Rayon};
+    /// use core::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// let (pool, sum) = (Rayon::new(2)?, AtomicUsize::new(0));
+    /// pool.enter(&mut || {
+    ///     for step in 0..3 {
+    ///         pool.run(5, &|index, _| drop(sum.fetch_add(step * index, Ordering::Relaxed)));
+    ///     }
+    /// });
+    /// assert_eq!(sum.into_inner(), (1 + 2) * 10);
+    /// # Ok::<(), tilekern::Error>(())
+    /// ```
+    fn enter(&self, body: &mut (dyn FnMut() + Send)) {
+        body();
+    }
 }
 
 /// The calling thread.
@@ -53,6 +72,9 @@ unsafe impl<P: ParallelFor + ?Sized> ParallelFor for &P {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
         (**self).run(tasks, task);
     }
+    fn enter(&self, body: &mut (dyn FnMut() + Send)) {
+        (**self).enter(body);
+    }
 }
 
 // SAFETY: as behind a reference.
@@ -64,6 +86,9 @@ unsafe impl<P: ParallelFor + ?Sized> ParallelFor for alloc::boxed::Box<P> {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
         (**self).run(tasks, task);
     }
+    fn enter(&self, body: &mut (dyn FnMut() + Send)) {
+        (**self).enter(body);
+    }
 }
 
 // SAFETY: as behind a reference. Whichever owner is last drops the pool, on its own thread: so the pool is `Send`.
@@ -74,6 +99,9 @@ unsafe impl<P: ParallelFor + Send + ?Sized> ParallelFor for alloc::sync::Arc<P> 
     }
     fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
         (**self).run(tasks, task);
+    }
+    fn enter(&self, body: &mut (dyn FnMut() + Send)) {
+        (**self).enter(body);
     }
 }
 
@@ -158,5 +186,8 @@ unsafe impl ParallelFor for Rayon {
             0 => {}
             _ => self.pool.install(|| split(0, tasks, task)),
         }
+    }
+    fn enter(&self, body: &mut (dyn FnMut() + Send)) {
+        self.pool.install(body);
     }
 }

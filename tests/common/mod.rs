@@ -12,6 +12,9 @@ pub mod sampling;
 mod buffer;
 pub use buffer::{Buffer, Order, shape_only, shape_only_mut};
 
+mod counted;
+pub use counted::Counted;
+
 /// A host for every instruction set that this processor has.
 pub fn hosts() -> Vec<Host<Serial>> {
     Isa::ALL.into_iter().filter_map(|isa| Host::with(isa, Serial).ok()).collect()

@@ -1,6 +1,6 @@
 //! The decoding loop: what a row gives depends on nothing but its prompt and its sampling.
 
-use crate::common::{Random, hosts};
+use crate::common::{Counted, Random, hosts};
 use crate::forward::{Forward, cosine};
 use crate::models::{Weights, stories, tokenizer};
 use crate::runs::{CONFIG, GREEDY, decode, output, prompt, some_rows, with_model};
@@ -45,6 +45,27 @@ fn threads_change_nothing() {
             }
         });
     }
+}
+
+#[test]
+fn the_layers_enter_a_pool_once() {
+    // So many rows that a tiny layer is more than a task.
+    let (file, batch) = (Weights::tiny(15, true).version_0(), 1200);
+    with_model::<f32, _>(&file, HeadKind::Float, |model| {
+        let pool = Counted::default();
+        let host = Host::best(&pool);
+        let config = DecodingConfig { batch, ..CONFIG };
+        let mut memory = Scratch::new(Decoding::<f32>::layout(&host, &config, model).unwrap());
+        let mut decoding = Decoding::<f32>::new(&host, &config, model, &mut memory).unwrap();
+        prompt(&host, &mut decoding, &vec![vec![1]; batch]).unwrap();
+        (0..batch).for_each(|row| decoding.set_row(row, &GREEDY).unwrap());
+        let mut ids = vec![-7; batch];
+        assert_eq!(pool.counts()[0], 0);
+        decoding.step(&host, TensorMut::new([batch], &mut ids).unwrap()).unwrap();
+        assert_eq!(pool.counts()[0], 1);
+        let alone = decode::<_, _, f32>(&Host::new(), model, CONFIG, &[(vec![1], GREEDY)]);
+        assert_eq!(ids, vec![alone[0][0]; batch]);
+    });
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod dequant_transpose;
 mod embedding_lookup;
 mod layer_steps;
 mod pack_weight;
+mod pools;
 mod quant_matmul;
 mod quantize_rows;
 mod remove_prompt_tokens;

@@ -33,6 +33,11 @@ impl Shape {
         self.kv_heads * self.head_dim()
     }
 
+    /// Multiplications of a token in one layer's products.
+    pub(in crate::llama) fn products(&self) -> usize {
+        self.dim.saturating_mul(2 * (self.dim + self.kv_dim()) + 3 * self.hidden)
+    }
+
     /// From the seven numbers in the order in which every format has them.
     pub(super) fn new(numbers: [i64; 7]) -> Result<Shape, Error> {
         const NAMES: [&str; 7] = ["dim", "hidden", "layers", "heads", "kv_heads", "vocab", "context"];

@@ -26,6 +26,11 @@ impl<T: Element, K: Element> Decoding<'_, T, K> {
         rows: usize,
         tokens: usize,
     ) -> Result<(), Error> {
+        let multiplications = self.model.shape().products().saturating_mul(rows * tokens);
+        host.inside(multiplications, || self.one_by_one(host, first, rows, tokens))
+    }
+
+    fn one_by_one<P: ParallelFor>(&mut self, host: &Host<P>, first: usize, rows: usize, tokens: usize) -> Result<(), Error> {
         let s = self.sizes;
         // The caches were planned, so their sizes are sound.
         let (cache, all) = (s.cache(rows).unwrap_or(0), s.cache(s.batch).unwrap_or(0));
