@@ -232,7 +232,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
                 self.embed(i, token(from + i));
             }
             self.position[row] = from as i64;
-            self.layers(host, row, 1, tokens)?;
+            self.fill(host, row, tokens)?;
         }
         (self.pending[row], self.position[row], self.active[row]) = (token(before), before as i64, 1);
         Ok(())
@@ -312,8 +312,7 @@ impl<'d, T: Element, K: Element> Decoding<'d, T, K> {
         for row in 0..s.batch {
             self.embed(row, self.pending[row]);
         }
-        self.layers(host, 0, s.batch, 1)?;
-        self.head(host)?;
+        self.forward(host)?;
         for row in (0..s.batch).filter(|&row| self.active[row] != 0) {
             edit(row, &mut self.logits[row * s.vocab..][..s.vocab]);
         }

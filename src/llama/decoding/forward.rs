@@ -18,19 +18,27 @@ impl<T: Element, K: Element> Decoding<'_, T, K> {
         self.hidden[0][place * dim..][..dim].copy_from_slice(&self.model.embedding()[id as usize * dim..][..dim]);
     }
 
-    /// Runs `tokens` tokens of each of `rows` rows from `first` on through all layers, from `hidden[0]` to `hidden[0]`.
-    pub(super) fn layers<P: ParallelFor>(
-        &mut self,
-        host: &Host<P>,
-        first: usize,
-        rows: usize,
-        tokens: usize,
-    ) -> Result<(), Error> {
-        let multiplications = self.model.shape().products().saturating_mul(rows * tokens);
-        host.inside(multiplications, || self.one_by_one(host, first, rows, tokens))
+    /// Runs `tokens` tokens of a row through all layers.
+    pub(super) fn fill<P: ParallelFor>(&mut self, host: &Host<P>, row: usize, tokens: usize) -> Result<(), Error> {
+        host.inside(self.multiplications(tokens), || self.layers(host, row, 1, tokens))
     }
 
-    fn one_by_one<P: ParallelFor>(&mut self, host: &Host<P>, first: usize, rows: usize, tokens: usize) -> Result<(), Error> {
+    /// The logits of one token of each row.
+    pub(super) fn forward<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
+        let batch = self.sizes.batch;
+        host.inside(self.multiplications(batch), || {
+            self.layers(host, 0, batch, 1)?;
+            self.head(host)
+        })
+    }
+
+    /// Of so many tokens in one layer.
+    fn multiplications(&self, tokens: usize) -> usize {
+        self.model.shape().products().saturating_mul(tokens)
+    }
+
+    /// Runs `tokens` tokens of each of `rows` rows from `first` on through all layers, from `hidden[0]` to `hidden[0]`.
+    fn layers<P: ParallelFor>(&mut self, host: &Host<P>, first: usize, rows: usize, tokens: usize) -> Result<(), Error> {
         let s = self.sizes;
         // The caches were planned, so their sizes are sound.
         let (cache, all) = (s.cache(rows).unwrap_or(0), s.cache(s.batch).unwrap_or(0));
@@ -54,7 +62,7 @@ impl<T: Element, K: Element> Decoding<'_, T, K> {
     }
 
     /// The logits of what the layers gave, one token for each row.
-    pub(super) fn head<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
+    fn head<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
         let s = self.sizes;
         let [input, normed] = &mut self.hidden;
         let input = Tensor::new([s.batch, s.dim], input)?;
