@@ -1,4 +1,6 @@
 //! What a machine can do: a dot instruction on registers, and reading.
+// Each bench uses a part.
+#![allow(dead_code)]
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -3,6 +3,7 @@
 //! The layer's check has named what is wrong in the caller's terms, and the steps are calls that follow from it: they are not validated
 //! again. Each buffer has one purpose; `x8` and `scale` hold whatever was quantised last.
 
+use super::quant_matmul::Matrix;
 use super::weight::Weight;
 use super::{
     Host, attention, dequant_residual, dequant_swiglu_quant, dequant_transpose, positions, quant_matmul, quantize_rows, rms_norm,
@@ -12,8 +13,8 @@ use crate::backend::Run;
 use crate::error::Error;
 use crate::ops::{
     Attention, DecoderLayer, DequantResidual, DequantResidualRmsNormQuant, DequantRopeTranspose, DequantSwigluQuant,
-    DequantTranspose, HeadSizes, LayerSizes, Product, Product3, QuantMatmul, QuantizeRows, QuantizeSizes, RmsNormQuant, Rows,
-    StoreKvCache, WeightSizes,
+    DequantTranspose, HeadSizes, LayerSizes, Product3, QuantizeRows, QuantizeSizes, RmsNormQuant, Rows, StoreKvCache,
+    WeightSizes,
 };
 use crate::parallel::ParallelFor;
 use crate::scratch::{Plan, Slot, Space};
@@ -56,13 +57,6 @@ struct Buffers<'s, T> {
     up_sums: &'s mut [i32],
     sums: &'s mut [i32],
     step: &'s mut [u8],
-}
-
-/// A weight of the layer.
-struct Matrix<'a> {
-    weight: Weight<'a>,
-    format: i32,
-    d: WeightSizes,
 }
 
 impl<T: Element> Slots<T> {
@@ -137,16 +131,6 @@ impl<P: ParallelFor> Host<P> {
         Ok((plan, slots))
     }
 
-    /// `sums = x8 weight` of all rows.
-    fn product(&self, rows: usize, x8: &[i8], matrix: &Matrix<'_>, sums: &mut [i32], step: &mut [u8]) -> Result<(), Error> {
-        let d = Product3 { m: rows, k: matrix.d.k, n: matrix.d.n };
-        let x = Tensor::new([rows, d.k], x8)?;
-        // The weight's own tensor is not looked at again: `matrix` is what was made of it.
-        let mut call = QuantMatmul::new(x, Tensor::new([0], &[])?, Product::I32(TensorMut::new([rows, d.n], sums)?));
-        call.weight_format = matrix.format;
-        self.quant_matmul(&call, d, matrix.weight, step)
-    }
-
     /// Queries, keys and values of the tokens; keys and values into the caches; what the heads attended to, in `b.attended`.
     fn attend<T: Element, K: Element>(
         &self,
@@ -163,9 +147,11 @@ impl<P: ParallelFor> Host<P> {
             norm.eps = call.eps;
             self.rms_norm_quant(&norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
-        self.product(rows, b.x8, &weights[0], b.query_sums, b.step)?;
-        self.product(rows, b.x8, &weights[1], b.key_sums, b.step)?;
-        self.product(rows, b.x8, &weights[2], b.value_sums, b.step)?;
+        let [wq, wk, wv, ..] = weights;
+        let of = |matrix: &Matrix<'_>| [rows, matrix.d.n];
+        let outputs =
+            [TensorMut::new(of(wq), b.query_sums)?, TensorMut::new(of(wk), b.key_sums)?, TensorMut::new(of(wv), b.value_sums)?];
+        self.products(&Tensor::new([rows, hidden], b.x8)?, [wq, wk, wv], outputs, b.step)?;
 
         let of = |heads: usize| HeadSizes { batch, heads, tokens, size: width, columns: heads * width };
         let (query, key) = (of(heads), of(kv_heads));
@@ -210,7 +196,9 @@ impl<P: ParallelFor> Host<P> {
         let (x8, scale) = (TensorMut::new([batch, tokens, d.query()], b.x8)?, TensorMut::new([rows], b.scale)?);
         let sizes = QuantizeSizes { rows, columns: d.query(), tokens: Some(tokens) };
         self.quantize_rows(&QuantizeRows::new(attended, x8, scale), sizes, b.step)?;
-        self.product(rows, b.x8, &weights[3], b.sums, b.step)?;
+        let [_, _, _, wo, w1, w3, w2] = weights;
+        let outputs = [TensorMut::new([rows, hidden], b.sums)?];
+        self.products(&Tensor::new([rows, d.query()], b.x8)?, [wo], outputs, b.step)?;
         for (first, input) in call.input.row_runs() {
             let n = input.dims().shape()[0];
             let mut norm = DequantResidualRmsNormQuant::new(
@@ -227,8 +215,8 @@ impl<P: ParallelFor> Host<P> {
             self.dequant_residual_rms_norm_quant(&norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
 
-        self.product(rows, b.x8, &weights[4], b.gate_sums, b.step)?;
-        self.product(rows, b.x8, &weights[5], b.up_sums, b.step)?;
+        let outputs = [TensorMut::new([rows, inner], b.gate_sums)?, TensorMut::new([rows, inner], b.up_sums)?];
+        self.products(&Tensor::new([rows, hidden], b.x8)?, [w1, w3], outputs, b.step)?;
         let swiglu = DequantSwigluQuant::new(
             Tensor::new([rows, inner], b.gate_sums)?,
             Tensor::new([rows, inner], b.up_sums)?,
@@ -239,7 +227,8 @@ impl<P: ParallelFor> Host<P> {
             TensorMut::new([rows], b.scale)?,
         );
         self.dequant_swiglu_quant(&swiglu, Rows { rows, columns: inner }, b.step)?;
-        self.product(rows, b.x8, &weights[6], b.sums, b.step)?;
+        let outputs = [TensorMut::new([rows, hidden], b.sums)?];
+        self.products(&Tensor::new([rows, inner], b.x8)?, [w2], outputs, b.step)?;
         for (first, output) in call.output.reborrow().into_row_runs() {
             let n = output.dims().shape()[0];
             let residual = DequantResidual::new(

@@ -24,6 +24,7 @@ mod rms_norm;
 mod rope_table;
 mod stages;
 mod store_kv_cache;
+mod task_columns;
 mod top_k_sampling;
 mod top_k_top_p_sample;
 mod top_k_top_p_sample_v1;
@@ -111,7 +112,7 @@ impl<P: ParallelFor> Host<P> {
     /// What `body` gives, which multiplies so often, in several steps: [inside the pool](ParallelFor::enter) where that is more than one
     /// task.
     pub(crate) fn inside<R: Send>(&self, multiplications: usize, body: impl FnOnce() -> R + Send) -> R {
-        if self.pool.workers() <= 1 || multiplications <= quant_matmul::WORK {
+        if self.pool.workers() <= 1 || multiplications <= task_columns::WORK {
             return body();
         }
         let (mut body, mut given) = (Some(body), None);

@@ -1,11 +1,11 @@
 //! The int8 product on the host: chunks of rows, columns over the pool, a sink that scales the sums.
 
 use super::Host;
-use super::activations::{RowSlots, chunk_rows, unit_chunk_rows, vnni_chunk_rows};
+use super::activations::{PackedChunk, RowSlots, chunk_rows, unit_chunk_rows, vnni_chunk_rows};
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
-use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, WeightSizes};
+use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, WeightSizes, check};
 use crate::parallel::{self, Block, ParallelFor};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Describe, Row, RowMut, Tensor, TensorMut};
@@ -15,22 +15,7 @@ use tilekern_kernels::dispatch::{Isa, Kernel};
 use tilekern_kernels::element::Element;
 use tilekern_kernels::rows::{Span, add_bias, vectors};
 use tilekern_kernels::simd::{Dot, Simd};
-use tilekern_kernels::tiles::{Finished, PackedRows, few_rows};
-
-/// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
-pub(super) const WORK: usize = 1 << 21;
-
-/// Tasks for each worker, at least, before they are made longer.
-const TASKS: usize = 4;
-
-/// Tasks for each of several workers, at most, where weights are packed.
-const MOST_TASKS: usize = 16;
-
-/// Rows that compute so little that tasks are as few as can be.
-const FEW: usize = 32;
-
-/// Columns of a task, at least, where weights are packed on the way.
-const LEAST: usize = 512;
+use tilekern_kernels::tiles::{Finished, PackedRows};
 
 /// Bytes of an output from which on it is written past the caches: it does not stay there, and its rows, if they are a power of two
 /// apart, push each other out before their lines are whole.
@@ -56,34 +41,6 @@ pub(super) fn plan(workers: usize, d: Product3, format: i32) -> Result<(Plan, Sl
         integers: plan.slot(d.n)?,
     };
     Ok((plan, slots))
-}
-
-impl<P: ParallelFor> Host<P> {
-    /// Columns of a task over `rows` rows.
-    pub(super) fn task_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
-        let workers = self.pool.workers().max(1);
-        let Weight::Packed(_) = weight else {
-            let most = weight.task_columns(self.level, rows, d);
-            return match workers {
-                // The longer the rows of weights that a few rows read, the better: as few tasks as can be, of one length.
-                _ if rows <= few_rows(self.level.isa(), weight.lie()).min(FEW) => {
-                    d.n.div_ceil(d.n.div_ceil(most).next_multiple_of(workers)).next_multiple_of(64)
-                }
-                1 => most,
-                _ => most.min((d.n / TASKS / workers).next_multiple_of(LEAST).max(LEAST)),
-            };
-        };
-        let has_unit = Isa::Avx512Amx.is_available();
-        let least = match self.level.isa() == Isa::Avx512Amx || has_unit && weight.suits_bands(self.level, rows) {
-            // All of K at once, 64 columns are done sooner than their sums are written, for which a task waits at its end.
-            true => (d.n / TASKS / workers / 64 * 64).clamp(64, 256),
-            // Each task starts anew, and ends by waiting for what it wrote. One worker has nobody to share with; of one task alone a pool
-            // is not told.
-            false if workers == 1 => d.n.div_ceil(2).next_multiple_of(64),
-            false => d.n.div_ceil(MOST_TASKS * workers).next_multiple_of(64),
-        };
-        (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
-    }
 }
 
 /// Whether an output is written past the caches: f32 whose vectors are lines. Other lines are filled from two vectors each, which pays
@@ -132,28 +89,67 @@ impl<P: ParallelFor> Host<P> {
             Some(Bias::F32(view)) => floats = Some(view.row(0).gather(space.take(slots.bias))),
         }
         let scale = Scale { x: call.x_scale.as_ref().map(|scale| scale.row(0)), weight: weight_scale, integers, floats };
-        let mut chunk = slots.rows.take(&space, d.k);
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
         let (level, past) = (self.level, goes_past(d, &call.out));
-        let rows = match weight {
-            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(d.m, d.k, weight.suits_bands(level, d.m)),
-            Weight::Packed(_) if level.isa() == Isa::Avx512Amx => unit_chunk_rows(d.m, d.k),
-            _ => chunk_rows(d.m, d.k, call.weight_format),
-        };
-        for first in (0..d.m).step_by(rows) {
-            let end = d.m.min(first + rows);
-            let banded = weight.suits_bands(level, end - first);
-            chunk.pack(level, &self.pool, (&call.x, first..end), 0, banded);
-            let x = chunk.rows(end - first).in_bands(banded);
-            let chunk = Chunk { host: self, d: d.weight(), weight, x, first, own: &own, past };
+        let rows = slots.rows.take(&space, d.k);
+        let matrix = Matrix { weight, format: call.weight_format, d: d.weight() };
+        self.each_chunk((&call.x, d.m), &matrix, rows, |x, first| {
+            let chunk = Chunk { host: self, x, first, own: &own, past };
             match &call.out {
-                Product::F32(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
-                Product::F16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
-                Product::BF16(out) => chunk.run(out, |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
-                Product::I32(out) => chunk.run(out, |sums, to| store_integers(sums, to, integers)),
+                Product::F32(out) => chunk.run([(&matrix, out)], |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
+                Product::F16(out) => chunk.run([(&matrix, out)], |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
+                Product::BF16(out) => chunk.run([(&matrix, out)], |sums, to| level.run(Floats { sums, to, scale: &scale, past })),
+                Product::I32(out) => chunk.run([(&matrix, out)], |sums, to| store_integers(sums, to, integers)),
             }
-        }
+        });
         Ok(())
+    }
+
+    /// The sums of the same rows by several weights, each into its output: side by side over the pool, if the weights lie alike.
+    pub(super) fn products<const N: usize>(
+        &self,
+        x: &Tensor<'_, i8>,
+        matrices: [&Matrix<'_>; N],
+        outputs: [TensorMut<'_, i32>; N],
+        scratch: &mut [u8],
+    ) -> Result<(), Error> {
+        let lie = |matrix: &Matrix<'_>| (matrix.weight.lie(), matrix.format);
+        if matrices.windows(2).any(|two| lie(two[0]) != lie(two[1])) {
+            let mut pairs = matrices.into_iter().zip(outputs);
+            return pairs.try_for_each(|(matrix, output)| self.products(x, [matrix], [output], scratch));
+        }
+        let widest = matrices.into_iter().max_by_key(|matrix| matrix.d.n).expect("a matrix");
+        let [m, _] = check::sizes("x", x)?;
+        let (plan, slots) = plan(self.pool.workers(), Product3 { m, k: widest.d.k, n: widest.d.n }, widest.format)?;
+        let space = plan.carve(scratch)?;
+        let own = (space.take_each(slots.words), space.take_each(slots.stage));
+        self.each_chunk((x, m), widest, slots.rows.take(&space, widest.d.k), |x, first| {
+            let chunk = Chunk { host: self, x, first, own: &own, past: false };
+            chunk.run(core::array::from_fn::<_, N, _>(|i| (matrices[i], &outputs[i])), |sums, to| store_integers(sums, to, None));
+        });
+        Ok(())
+    }
+
+    /// Calls `body` with chunks of rows as they meet such a weight, and the number of the first row of each.
+    fn each_chunk(
+        &self,
+        (x, m): (&Tensor<'_, i8>, usize),
+        Matrix { weight, format, d }: &Matrix<'_>,
+        mut chunk: PackedChunk<'_>,
+        mut body: impl FnMut(PackedRows<'_>, usize),
+    ) {
+        let level = self.level;
+        let rows = match weight {
+            Weight::Packed(_) if level.isa() == Isa::Avx512Vnni => vnni_chunk_rows(m, d.k, weight.suits_bands(level, m)),
+            Weight::Packed(_) if level.isa() == Isa::Avx512Amx => unit_chunk_rows(m, d.k),
+            _ => chunk_rows(m, d.k, *format),
+        };
+        for first in (0..m).step_by(rows) {
+            let end = m.min(first + rows);
+            let banded = weight.suits_bands(level, end - first);
+            chunk.pack(level, &self.pool, (x, first..end), 0, banded);
+            body(chunk.rows(end - first).in_bands(banded), first);
+        }
     }
 }
 
@@ -173,11 +169,16 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
     }
 }
 
+/// A weight that was found valid.
+pub(super) struct Matrix<'a> {
+    pub weight: Weight<'a>,
+    pub format: i32,
+    pub d: WeightSizes,
+}
+
 /// Some rows of a product, packed.
 struct Chunk<'a, P> {
     host: &'a Host<P>,
-    d: WeightSizes,
-    weight: Weight<'a>,
     x: PackedRows<'a>,
     first: usize,
     own: &'a (PerWorker<'a, u64>, PerWorker<'a, [i8; 64]>),
@@ -186,13 +187,17 @@ struct Chunk<'a, P> {
 }
 
 impl<P: ParallelFor> Chunk<'_, P> {
-    /// The columns over the pool; `finish` takes sums, and the block of the output that they belong to.
-    fn run<T: Copy + Send + Sync>(&self, out: &TensorMut<'_, T>, finish: impl Fn(Finished<'_>, Target<'_, '_, T>) + Sync) {
+    /// The columns of some weights over the pool; `finish` takes sums, and the block of the output that they belong to.
+    fn run<T: Copy + Send + Sync, const N: usize>(
+        &self,
+        products: [(&Matrix<'_>, &TensorMut<'_, T>); N],
+        finish: impl Fn(Finished<'_>, Target<'_, '_, T>) + Sync,
+    ) {
         let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
-        let columns = self.host.task_columns(rows.len(), self.d, &self.weight);
-        parallel::strips(&self.host.pool, rows.clone(), columns, out, self.own, |mut block, (words, stage)| {
-            let part = (0, block.columns.clone(), self.d);
-            self.weight.multiply(level, self.x, part, (words, stage), |sums, panel| {
+        let outputs = products.map(|(matrix, out)| (out, self.host.task_columns(rows.len(), matrix.d, &matrix.weight)));
+        parallel::strips(&self.host.pool, rows.clone(), &outputs, self.own, |i, mut block, (words, stage)| {
+            let Matrix { weight, d, .. } = products[i].0;
+            weight.multiply(level, self.x, (0, block.columns.clone(), *d), (words, stage), |sums, panel| {
                 finish(sums, Target { block: &mut block, offset: Offset { row: rows.start, panel } });
             });
             if self.past {

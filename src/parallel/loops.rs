@@ -78,23 +78,29 @@ pub(crate) fn blocks<P: ParallelFor, T: Send + Sync + Copy, W: Pod + Send>(
     }
 }
 
-/// Calls `body` for some rows of a matrix, `columns` columns at a time, with a part of the worker.
+/// Calls `body(i, block, part)` for some rows of each of the matrices, as many columns at a time as stand beside it, with a part of the
+/// worker.
 pub(crate) fn strips<P: ParallelFor, T: Send + Sync + Copy, S: Split>(
     pool: &P,
     rows: Range<usize>,
-    columns: usize,
-    matrix: &TensorMut<'_, T>,
+    matrices: &[(&TensorMut<'_, T>, usize)],
     parts: &S,
-    body: impl for<'t> Fn(Block<'t, T>, S::Part<'t>) + Sync,
+    body: impl for<'t> Fn(usize, Block<'t, T>, S::Part<'t>) + Sync,
 ) {
-    let (all, _) = matrix.dims().last();
+    let across = |(matrix, columns): &(&TensorMut<'_, T>, usize)| matrix.dims().last().0.div_ceil(*columns);
     let task = |index: usize, worker: usize| {
-        let column = index * columns;
+        let (mut i, mut strip) = (0, index);
+        while strip >= across(&matrices[i]) {
+            strip -= across(&matrices[i]);
+            i += 1;
+        }
+        let ((matrix, columns), column) = (matrices[i], strip * matrices[i].1);
+        let (all, _) = matrix.dims().last();
         let block = Block { matrix, rows: rows.clone(), columns: column..all.min(column + columns) };
         // SAFETY: tasks of one worker follow each other, and the part, which is the worker's, ends with the task.
-        body(block, unsafe { parts.part(index, worker) });
+        body(i, block, unsafe { parts.part(index, worker) });
     };
-    match all.div_ceil(columns) {
+    match matrices.iter().map(across).sum() {
         0 => {}
         1 => task(0, 0),
         tasks => pool.run(tasks, &task),

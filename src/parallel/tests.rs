@@ -116,16 +116,18 @@ fn blocks_cover_a_matrix() {
 }
 
 #[test]
-fn strips_cover_some_rows() {
-    let (mut out, mut counts) = ([-1; 4 * 7], [0_u64; 2]);
-    let matrix = TensorMut::new([4, 7], &mut out).unwrap();
+fn strips_cover_some_rows_of_each_matrix() {
+    let (mut out, mut second, mut counts) = ([-1; 4 * 7], [-1; 4 * 3], [0_u64; 2]);
+    let (matrix, other) = (TensorMut::new([4, 7], &mut out).unwrap(), TensorMut::new([4, 3], &mut second).unwrap());
     let own = PerWorker::over(&mut counts, 1);
-    strips(&Two, 1..4, 2, &matrix, &own, |mut block, own| {
+    strips(&Two, 1..4, &[(&matrix, 2), (&other, 3)], &own, |i, mut block, own| {
+        assert_eq!(i, usize::from(block.columns == (0..3)));
         number(&mut block);
         own[0] += 1;
     });
     assert_eq!((&out[..7], &out[7..]), (&[-1; 7][..], &expected(4, 7)[7..]));
-    assert_eq!(counts.iter().sum::<u64>(), 4);
+    assert_eq!((&second[..3], &second[3..]), (&[-1; 3][..], &expected(4, 3)[3..]));
+    assert_eq!(counts.iter().sum::<u64>(), 5);
 }
 
 #[test]
