@@ -1,7 +1,8 @@
 //! A token of models of some size: against a stream over as many bytes as its weights have, and by several threads against one.
 //!
 //! `cargo bench --bench tokens [-- [--isa NAME] [--threads COUNT]]`. Medians of steps that take turns, greedy, short sequences. The
-//! threads, each on a core of its own, are called from outside their pool, and from inside. Without `--bench`, as `cargo test` runs it, a small model once.
+//! threads, each on a core of its own, are called from outside their pool, and from inside. Without `--bench`, as `cargo test` runs
+//! it, a small model once.
 
 mod arguments;
 mod cores;
