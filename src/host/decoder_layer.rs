@@ -268,7 +268,7 @@ impl<T: Element, K: Element, P: ParallelFor> Run<DecoderLayer<'_, Self, T, K>> f
         let [q, k, v, o, w1, w3, w2] = weights;
         let weights = [q?, k?, v?, o?, w1?, w3?, w2?];
         let mut buffers = slots.take(&space);
-        self.inside(d.rows.saturating_mul(bytes), || {
+        self.inside(d.rows, bytes, || {
             self.attend(call, d, &weights, &mut buffers)?;
             self.feed_forward(call, d, &weights, &mut buffers)
         })

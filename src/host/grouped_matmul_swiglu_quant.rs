@@ -221,7 +221,7 @@ impl<P: ParallelFor> Run<GroupedMatmulSwigluQuant<'_, Self>> for Host<P> {
 
     fn run_mut(&self, call: &mut GroupedMatmulSwigluQuant<'_, Self>, scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check(true)?;
-        self.inside(d.m.saturating_mul(d.k).saturating_mul(d.n), || self.grouped(call, d, scratch))
+        self.inside(d.m, d.k.saturating_mul(d.n), || self.grouped(call, d, scratch))
     }
 }
 

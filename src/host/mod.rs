@@ -108,17 +108,6 @@ impl<P: ParallelFor> Host<P> {
     pub fn pool(&self) -> &P {
         &self.pool
     }
-
-    /// What `body` gives, which multiplies so often, in several steps: [inside the pool](ParallelFor::enter) where that is more than one
-    /// task.
-    pub(crate) fn inside<R: Send>(&self, multiplications: usize, body: impl FnOnce() -> R + Send) -> R {
-        if self.pool.workers() <= 1 || multiplications <= task_columns::WORK {
-            return body();
-        }
-        let (mut body, mut given) = (Some(body), None);
-        self.pool.enter(&mut || given = body.take().map(|body| body()));
-        given.expect("a pool calls what enters it")
-    }
 }
 
 impl<P: ParallelFor> Backend for Host<P> {

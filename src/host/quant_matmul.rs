@@ -2,11 +2,12 @@
 
 use super::Host;
 use super::activations::{PackedChunk, RowSlots, chunk_rows, unit_chunk_rows, vnni_chunk_rows};
+use super::task_columns::is_shared;
 use super::weight::{Weight, plan_stage, product_words};
 use crate::backend::Run;
 use crate::error::Error;
-use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, WeightSizes, check};
-use crate::parallel::{self, Block, ParallelFor};
+use crate::ops::{Bias, ChannelScale, Product, Product3, QuantMatmul, WeightSizes};
+use crate::parallel::{self, Block, ParallelFor, Serial};
 use crate::scratch::{PerWorker, Plan, Slot, WorkerSlot};
 use crate::tensor::{Describe, Row, RowMut, Tensor, TensorMut};
 use core::alloc::Layout;
@@ -119,7 +120,7 @@ impl<P: ParallelFor> Host<P> {
             return pairs.try_for_each(|(matrix, output)| self.products(x, [matrix], [output], scratch));
         }
         let widest = matrices.into_iter().max_by_key(|matrix| matrix.d.n).expect("a matrix");
-        let [m, _] = check::sizes("x", x)?;
+        let m = x.dims().shape()[0];
         let (plan, slots) = plan(self.pool.workers(), Product3 { m, k: widest.d.k, n: widest.d.n }, widest.format)?;
         let space = plan.carve(scratch)?;
         let own = (space.take_each(slots.words), space.take_each(slots.stage));
@@ -165,7 +166,7 @@ impl<P: ParallelFor> Run<QuantMatmul<'_, Self>> for Host<P> {
             return plan(self.pool.workers(), d, call.weight_format)?.0.carve(scratch).map(drop);
         }
         let weight = Weight::new("weight", &call.weight, call.weight_format, d.weight(), &[call.out.describe().bytes()])?;
-        self.inside(d.m.saturating_mul(d.k).saturating_mul(d.n), || self.quant_matmul(call, d, weight, scratch))
+        self.inside(d.m, d.k.saturating_mul(d.n), || self.quant_matmul(call, d, weight, scratch))
     }
 }
 
@@ -193,9 +194,11 @@ impl<P: ParallelFor> Chunk<'_, P> {
         products: [(&Matrix<'_>, &TensorMut<'_, T>); N],
         finish: impl Fn(Finished<'_>, Target<'_, '_, T>) + Sync,
     ) {
-        let (level, rows) = (self.host.level, self.first..self.first + self.x.rows());
-        let outputs = products.map(|(matrix, out)| (out, self.host.task_columns(rows.len(), matrix.d, &matrix.weight)));
-        parallel::strips(&self.host.pool, rows.clone(), &outputs, self.own, |i, mut block, (words, stage)| {
+        let (host, level, rows) = (self.host, self.host.level, self.first..self.first + self.x.rows());
+        let weights = products.iter().map(|(matrix, _)| matrix.d.k.saturating_mul(matrix.d.n)).fold(0, usize::saturating_add);
+        let outputs = products.map(|(matrix, out)| (out, host.shared_columns(rows.len(), matrix.d, &matrix.weight)));
+        let pool: &dyn ParallelFor = if is_shared(rows.len(), weights) { &host.pool } else { &Serial };
+        parallel::strips(&pool, rows.clone(), &outputs, self.own, |i, mut block, (words, stage)| {
             let Matrix { weight, d, .. } = products[i].0;
             weight.multiply(level, self.x, (0, block.columns.clone(), *d), (words, stage), |sums, panel| {
                 finish(sums, Target { block: &mut block, offset: Offset { row: rows.start, panel } });

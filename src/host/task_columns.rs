@@ -8,10 +8,13 @@ use tilekern_kernels::dispatch::Isa;
 use tilekern_kernels::tiles::few_rows;
 
 /// Multiplications of a task, about: 5 us of work at the rate of a dot unit.
-pub(super) const WORK: usize = 1 << 21;
+const WORK: usize = 1 << 21;
 
-/// Rows whose multiplications take as long as reading their weights, about: of fewer, a task of several workers is as long as of these.
+/// Rows whose multiplications take as long as reading their weights, about.
 const READS: usize = 8;
+
+/// Multiplications that are left to the calling thread, at most: of up to [`READS`] rows those of a MiB of weights.
+const SHARED: usize = READS << 20;
 
 /// Tasks for each worker, at least, before they are made longer.
 const TASKS: usize = 4;
@@ -49,12 +52,33 @@ impl<P: ParallelFor> Host<P> {
             false if workers == 1 => d.n.div_ceil(2).next_multiple_of(64),
             false => d.n.div_ceil(MOST_TASKS * workers).next_multiple_of(64),
         };
-        let rows = rows.max(if workers > 1 { READS } else { 1 });
-        let most = (WORK / (d.k * rows)).next_multiple_of(64).max(least);
-        // Of one length, so that nobody waits for the last.
-        match d.n.div_ceil(most) {
-            1 => most,
-            tasks => d.n.div_ceil(tasks.next_multiple_of(workers)).next_multiple_of(64),
-        }
+        (WORK / (d.k * rows.max(1))).next_multiple_of(64).max(least)
     }
+
+    /// The same where the product has all workers for itself: of one length, about, so that nobody waits for the last.
+    pub(super) fn shared_columns(&self, rows: usize, d: WeightSizes, weight: &Weight<'_>) -> usize {
+        let workers = self.pool.workers();
+        if workers <= 1 || !matches!(weight, Weight::Packed(_)) {
+            return self.task_columns(rows, d, weight);
+        }
+        let tasks = d.n.div_ceil(self.task_columns(rows.max(READS), d, weight));
+        let tasks = if tasks < workers { tasks } else { tasks.next_multiple_of(workers) };
+        d.n.div_ceil(tasks).next_multiple_of(64)
+    }
+
+    /// What `body` gives, which multiplies so many rows by so many weights, in several steps: [inside the pool](ParallelFor::enter) where
+    /// that is shared.
+    pub(crate) fn inside<R: Send>(&self, rows: usize, weights: usize, body: impl FnOnce() -> R + Send) -> R {
+        if !is_shared(rows, weights) {
+            return body();
+        }
+        let (mut body, mut given) = (Some(body), None);
+        self.pool.enter(&mut || given = body.take().map(|body| body()));
+        given.expect("a pool calls what enters it")
+    }
+}
+
+/// Whether so many rows by so many weights take long enough to wake threads for.
+pub(super) fn is_shared(rows: usize, weights: usize) -> bool {
+    rows.max(READS).saturating_mul(weights) > SHARED
 }

@@ -27,21 +27,21 @@ pub unsafe trait ParallelFor: Sync {
     fn workers(&self) -> usize;
     /// Runs the tasks.
     fn run(&self, tasks: usize, task: &(dyn Fn(usize, usize) + Sync));
-    /// Calls `body`, which calls `run` several times: for a pool in which that costs less from a thread of its own, there. What a call
-    /// does one step after the other goes this way, so that its threads are woken once. Here it is called where it stands.
+    /// Calls `body`, which calls `run` several times, and perhaps `enter` again: for a pool in which that costs less from a thread of its
+    /// own, there. What a call does one step after the other goes this way, so that its threads are woken once. Several threads may be
+    /// inside at a time, and what `body` wrote the caller sees. Here it is called where it stands.
     ///
     /// ```
-    /// use tilekern::{ParallelFor, Rayon};
+    /// use tilekern::{ParallelFor, Serial};
     /// use core::sync::atomic::{AtomicUsize, Ordering};
     ///
-    /// let (pool, sum) = (Rayon::new(2)?, AtomicUsize::new(0));
-    /// pool.enter(&mut || {
+    /// let sum = AtomicUsize::new(0);
+    /// Serial.enter(&mut || {
     ///     for step in 0..3 {
-    ///         pool.run(5, &|index, _| drop(sum.fetch_add(step * index, Ordering::Relaxed)));
+    ///         Serial.run(5, &|index, _| drop(sum.fetch_add(step * index, Ordering::Relaxed)));
     ///     }
     /// });
     /// assert_eq!(sum.into_inner(), (1 + 2) * 10);
-    /// # Ok::<(), tilekern::Error>(())
     /// ```
     fn enter(&self, body: &mut (dyn FnMut() + Send)) {
         body();
@@ -108,7 +108,8 @@ unsafe impl<P: ParallelFor + Send + ?Sized> ParallelFor for alloc::sync::Arc<P> 
 /// A rayon thread pool: one of its own ([`Rayon::new`]), or one that a program has already.
 ///
 /// Calls made inside the pool ([`Rayon::install`]) allocate nothing; a call from outside enters the pool through rayon's queue,
-/// which allocates one block about every 63 times.
+/// which allocates one block about every 63 times. Of several threads that call at a time one may wait for the call of another: what
+/// waits in the pool takes up what else is there.
 ///
 /// ```
 /// use tilekern::{Host, Isa, Rayon};

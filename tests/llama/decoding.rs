@@ -50,7 +50,7 @@ fn threads_change_nothing() {
 #[test]
 fn the_layers_enter_a_pool_once() {
     // So many rows that a tiny layer is more than a task.
-    let (file, batch) = (Weights::tiny(15, true).version_0(), 1200);
+    let (file, batch) = (Weights::tiny(15, true).version_0(), 5000);
     with_model::<f32, _>(&file, HeadKind::Float, |model| {
         let pool = Counted::default();
         let host = Host::best(&pool);
@@ -60,9 +60,10 @@ fn the_layers_enter_a_pool_once() {
         prompt(&host, &mut decoding, &vec![vec![1]; batch]).unwrap();
         (0..batch).for_each(|row| decoding.set_row(row, &GREEDY).unwrap());
         let mut ids = vec![-7; batch];
-        assert_eq!(pool.counts()[0], 0);
+        pool.counts();
         decoding.step(&host, TensorMut::new([batch], &mut ids).unwrap()).unwrap();
-        assert_eq!(pool.counts()[0], 1);
+        // The rows choose outside.
+        assert_eq!(pool.counts(), [1, 1]);
         let alone = decode::<_, _, f32>(&Host::new(), model, CONFIG, &[(vec![1], GREEDY)]);
         assert_eq!(ids, vec![alone[0][0]; batch]);
     });

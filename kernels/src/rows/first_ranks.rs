@@ -34,6 +34,8 @@ pub struct FirstRanks<'a, T> {
     pub noise: &'a Noise<'a>,
     /// At least what all elements weigh together.
     pub whole: f64,
+    /// Ranks behind this are not in the race.
+    pub most: usize,
 }
 
 /// Ranks behind the first that could win by their noise.
@@ -93,9 +95,9 @@ impl<T: Element> FirstRanks<'_, T> {
     #[inline(always)]
     fn rivals<S: Simd>(&self, s: S, first: usize, [single, shared]: [f64; 2]) -> Rivals {
         let mut rivals = Rivals { all: [(0, 0.0); COUNTS], n: 0 };
-        for start in (first..self.row.len()).step_by(PART) {
+        for start in (first..self.most).step_by(PART) {
             let limit = single.min(shared / (start - first + 1) as f64);
-            let (n, most) = (PART.min(self.row.len() - start), limit as f32 * SLACK as f32);
+            let (n, most) = (PART.min(self.most - start), limit as f32 * SLACK as f32);
             match self.noise.from(start) {
                 Noise::Drawn { numbers, first } => numbers.reaching(
                     s,

@@ -71,6 +71,13 @@ pub fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
     }
 }
 
+/// A value below which no element is kept, of `n` that weigh at least `whole` together, as multiples of the largest: all of them would be
+/// lighter than what p leaves.
+fn beyond(n: usize, whole: f64, max: f32, p: f32) -> f32 {
+    let spare = whole * (1.0 - f64::from(p) - 2e-5) / n as f64;
+    if spare > 0.0 { next_below((f64::from(max) + libm::log(spare) - 1e-3) as f32) } else { f32::NEG_INFINITY }
+}
+
 /// More than what all elements that are at most `bound` and outside a list have together, as multiples of the largest; `block` is the
 /// size of the blocks.
 #[inline(always)]
@@ -205,10 +212,16 @@ impl<T: Element> Row<'_, T> {
                 let n = gather_all::<S, T, BLOCK>(s, row, maxima, max - NEAR, list)?;
                 let (values, e) = list.weigh(s, n, &weights);
                 let ([low, high], listed) = (whole.rest(s, values), sum(s, e));
-                if listed >= f64::from(p) * (listed + low) * (1.0 - 1e-4) {
+                // One part in 10^5 is more than all roundings.
+                if listed >= f64::from(p) * (listed + low) * (1.0 - 1e-5) {
                     return None;
                 }
-                FirstRanks { row, weights: &weights, noise, whole: listed + high }.winner(s, n, list).map(Second::Wins)
+                // A number takes longer to draw than to read: of no more ranks than may stay.
+                let most = match noise {
+                    Noise::Drawn { .. } => Above::from(beyond(row.len(), listed + low, max, p)).count(s, row),
+                    _ => row.len(),
+                };
+                FirstRanks { row, weights: &weights, noise, whole: listed + high, most }.winner(s, n, list).map(Second::Wins)
             },
         )
     }

@@ -33,7 +33,7 @@ impl Shape {
         self.kv_heads * self.head_dim()
     }
 
-    /// Multiplications of a token in one layer's products.
+    /// The weights of one layer's products.
     pub(in crate::llama) fn products(&self) -> usize {
         self.dim.saturating_mul(2 * (self.dim + self.kv_dim()) + 3 * self.hidden)
     }

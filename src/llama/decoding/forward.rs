@@ -20,21 +20,16 @@ impl<T: Element, K: Element> Decoding<'_, T, K> {
 
     /// Runs `tokens` tokens of a row through all layers.
     pub(super) fn fill<P: ParallelFor>(&mut self, host: &Host<P>, row: usize, tokens: usize) -> Result<(), Error> {
-        host.inside(self.multiplications(tokens), || self.layers(host, row, 1, tokens))
+        host.inside(tokens, self.model.shape().products(), || self.layers(host, row, 1, tokens))
     }
 
     /// The logits of one token of each row.
     pub(super) fn forward<P: ParallelFor>(&mut self, host: &Host<P>) -> Result<(), Error> {
         let batch = self.sizes.batch;
-        host.inside(self.multiplications(batch), || {
+        host.inside(batch, self.model.shape().products(), || {
             self.layers(host, 0, batch, 1)?;
             self.head(host)
         })
-    }
-
-    /// Of so many tokens in one layer.
-    fn multiplications(&self, tokens: usize) -> usize {
-        self.model.shape().products().saturating_mul(tokens)
     }
 
     /// Runs `tokens` tokens of each of `rows` rows from `first` on through all layers, from `hidden[0]` to `hidden[0]`.
