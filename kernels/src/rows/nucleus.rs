@@ -175,7 +175,7 @@ impl<T: Element> Row<'_, T> {
                 if let Some(front) = Front::new(s, e, outside.map(|rest| rest + beyond), p) {
                     return Some(Second::Front(front));
                 }
-            } else if matches!(noise, Noise::Given { .. }) && most - listed > 0.5 * outside[1] {
+            } else if forgives_division(noise) && most - listed > 0.5 * outside[1] {
                 // A long list, for little that could win.
                 return self.winner_in_front::<S, BLOCK>(s, whole, noise, list);
             }

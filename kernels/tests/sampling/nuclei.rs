@@ -129,6 +129,24 @@ fn ranks_far_behind_win_and_lose() {
     assert!(rounds(240) < 240 || (won > 20 && lost > 60), "{won} {lost}");
 }
 
+/// Few hold much, all others hold the rest in equal parts, and most of these stay: drawn numbers let any of them win.
+#[test]
+fn drawn_winners_stand_anywhere_in_a_plateau() {
+    let (mut random, mut won) = (Random(35), 0);
+    for turn in 0..rounds(60) {
+        let (v, seed) = ([9001_usize, 20_000, 40_003][turn % 3], random.bits());
+        let (share, left) = ([0.1, 0.3, 0.6][random.below(3)], [0.02, 0.2, 0.5][random.below(3)]);
+        let mut row: Vec<f32> = (0..v).map(|i| if i % 97 == 0 { 2.0 * normal(&mut random) } else { 0.0 }).collect();
+        let head: f64 = row.iter().step_by(97).map(|&x| f64::from(x).exp()).sum();
+        let level = (share / (1.0 - share) * head / (v - v.div_ceil(97)) as f64).ln() as f32;
+        row.iter_mut().enumerate().filter(|(i, _)| i % 97 != 0).for_each(|(_, x)| *x = level);
+        let stages = Stages { k: 0, p: (1.0 - left * share) as f32, min_p: 0.0, is_logits: true };
+        let noise = Noise::Drawn { numbers: Exponential::new(seed, 0, v as u64), first: 0 };
+        won += usize::from(row[compare(&row, stages, noise, seed, "a plateau")] == level);
+    }
+    assert!(rounds(60) < 60 || (6..50).contains(&won), "{won}");
+}
+
 #[test]
 fn the_largest_stay() {
     let mut random = Random(33);
