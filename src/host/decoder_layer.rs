@@ -148,9 +148,11 @@ impl<P: ParallelFor> Host<P> {
             self.rms_norm_quant(&norm, Rows { rows: n, columns: hidden }, b.step)?;
         }
         let [wq, wk, wv, ..] = weights;
-        let of = |matrix: &Matrix<'_>| [rows, matrix.d.n];
-        let outputs =
-            [TensorMut::new(of(wq), b.query_sums)?, TensorMut::new(of(wk), b.key_sums)?, TensorMut::new(of(wv), b.value_sums)?];
+        let outputs = [
+            TensorMut::new([rows, wq.d.n], b.query_sums)?,
+            TensorMut::new([rows, wk.d.n], b.key_sums)?,
+            TensorMut::new([rows, wv.d.n], b.value_sums)?,
+        ];
         self.products(&Tensor::new([rows, hidden], b.x8)?, [wq, wk, wv], outputs, b.step)?;
 
         let of = |heads: usize| HeadSizes { batch, heads, tokens, size: width, columns: heads * width };

@@ -66,16 +66,9 @@ pub fn safe_bound(n: usize, whole: f64, weights: &Weights, p: f32) -> f32 {
     let spare = (whole * (1.0 - 1e-5) - f64::from(p) * (1.0 + 1e-5)) / n as f64;
     match *weights {
         _ if spare <= 0.0 => f32::NEG_INFINITY,
-        Weights::Softmax { max, sum } => max + (libm::log(spare * f64::from(sum)) - 1e-3) as f32,
+        Weights::Softmax { max, sum } => next_below(max + (libm::log(spare * f64::from(sum)) - 1e-3) as f32),
         _ => (spare * (1.0 - 1e-5)) as f32,
     }
-}
-
-/// A value below which no element is kept, of `n` that weigh at least `whole` together, as multiples of the largest: all of them would be
-/// lighter than what p leaves.
-fn beyond(n: usize, whole: f64, max: f32, p: f32) -> f32 {
-    let spare = whole * (1.0 - f64::from(p) - 2e-5) / n as f64;
-    if spare > 0.0 { next_below((f64::from(max) + libm::log(spare) - 1e-3) as f32) } else { f32::NEG_INFINITY }
 }
 
 /// More than what all elements that are at most `bound` and outside a list have together, as multiples of the largest; `block` is the
@@ -218,7 +211,10 @@ impl<T: Element> Row<'_, T> {
                 }
                 // A number takes longer to draw than to read: of no more ranks than may stay.
                 let most = match noise {
-                    Noise::Drawn { .. } => Above::from(beyond(row.len(), listed + low, max, p)).count(s, row),
+                    Noise::Drawn { .. } => {
+                        let softmax = Weights::Softmax { max, sum: (listed + low) as f32 };
+                        Above::from(safe_bound(row.len(), 1.0, &softmax, p)).count(s, row)
+                    }
                     _ => row.len(),
                 };
                 FirstRanks { row, weights: &weights, noise, whole: listed + high, most }.winner(s, n, list).map(Second::Wins)
