@@ -4,8 +4,8 @@
 
 static int64_t matrix[2], column[1] = {1}, chosen;
 static int32_t top_k;
-static float top_p = 1.0f;
-static tk_tensor logits, k, p, q, index;
+static float top_p, min_p;
+static tk_tensor logits, k, p, m, q, index;
 static tk_top_k_top_p_sample_args args;
 static tk_context context;
 static void *memory;
@@ -16,18 +16,21 @@ static tk_tensor tensor(void *data, const int64_t *shape, int32_t rank, int32_t 
   return t;
 }
 
-/* The row, its length, the noise or NULL, k (0: no top-k) and a workspace. */
-void calls_prepare(float *row, int64_t v, float *noise, int32_t count, void *workspace, size_t bytes) {
+/* The row, its length, the noise or NULL, k (0: no top-k), p (1: no top-p), min-p (0: none) and a workspace. */
+void calls_prepare(float *row, int64_t v, float *noise, int32_t count, float part, float least, void *workspace, size_t bytes) {
   const tk_top_k_top_p_sample_args init = TK_TOP_K_TOP_P_SAMPLE_ARGS_INIT;
   const tk_context none = TK_CONTEXT_INIT;
   matrix[0] = 1;
   matrix[1] = v;
   top_k = count;
+  top_p = part;
+  min_p = least;
   memory = workspace;
   memory_bytes = bytes;
   logits = tensor(row, matrix, 2, TK_F32);
   k = tensor(&top_k, column, 1, TK_I32);
   p = tensor(&top_p, column, 1, TK_F32);
+  m = tensor(&min_p, column, 1, TK_F32);
   q = tensor(noise, matrix, 2, TK_F32);
   index = tensor(&chosen, column, 1, TK_I64);
   context = none;
@@ -35,6 +38,7 @@ void calls_prepare(float *row, int64_t v, float *noise, int32_t count, void *wor
   args.logits = &logits;
   args.top_k = &k;
   args.top_p = &p;
+  args.min_ps = least > 0.0f ? &m : NULL;
   args.q = noise ? &q : NULL;
   args.logits_select_idx = &index;
 }

@@ -28,7 +28,7 @@ use tilekern::kernels::dispatch::Level;
 use tilekern::ops::{Noise, TopKTopPSample};
 use tilekern::{Host, Run, Scratch, Tensor, TensorMut};
 
-type Prepare = unsafe extern "C" fn(*mut f32, i64, *mut f32, i32, *mut c_void, usize);
+type Prepare = unsafe extern "C" fn(*mut f32, i64, *mut f32, i32, f32, f32, *mut c_void, usize);
 type Make = unsafe extern "C" fn(i64) -> i64;
 
 /// `calls.c`, linked with the static library of this profile.
@@ -50,12 +50,13 @@ fn main() {
         unsafe { (*library.get::<Prepare>("calls_prepare").unwrap(), *library.get::<Make>("calls_make").unwrap()) };
     let (host, level) = (Host::new(), Level::detect());
     println!("{}, one row of V logits, one thread", host.isa().name());
-    for (v, case, top_k, with_q) in [
-        (32, "argmax", 0, false),
-        (32, "top-k 5 with q", 5, true),
-        (32, "q alone", 0, true),
-        (128_256, "argmax", 0, false),
-        (128_256, "top-k 50 with q", 50, true),
+    for (v, case, (top_k, top_p, min_p), with_q) in [
+        (32, "argmax", (0, 1.0, 0.0), false),
+        (32, "top-k 5 with q", (5, 1.0, 0.0), true),
+        (32, "q alone", (0, 1.0, 0.0), true),
+        (128_256, "argmax", (0, 1.0, 0.0), false),
+        (128_256, "top-k 50 with q", (50, 1.0, 0.0), true),
+        (128_256, "the same, p and m", (50, 0.9, 0.05), true),
     ] {
         let (batch, turns, fresh) = if v == 32 { (1000, 300, 1) } else { (1, 600, 100) };
         let (batch, turns, fresh) = if full { (batch, turns, fresh) } else { (2, 2, 1) };
@@ -63,7 +64,7 @@ fn main() {
         let rows: Vec<f32> = (0..fresh * v).map(|_| 4.0 * normal(&mut state)).collect();
         let mut q: Vec<f32> = (0..v).map(|_| normal(&mut state).powi(2) * 0.5 + 1e-3).collect();
         let mut row = aligned_vec::avec![0.0f32; v];
-        let (k, p) = ([top_k], [1.0f32]);
+        let (k, p, m) = ([top_k], [top_p], [min_p]);
         let mut scratch = Scratch::new(std::alloc::Layout::from_size_align(8 << 20, 64).unwrap());
         let mut times = [vec![], vec![], vec![]];
         for next in rows.chunks_exact(v).cycle().take(turns) {
@@ -81,6 +82,7 @@ fn main() {
                     Tensor::new([1], &p).unwrap(),
                     TensorMut::new([1], &mut token).unwrap(),
                 );
+                call.min_ps = (min_p > 0.0).then(|| Tensor::new([1], &m).unwrap());
                 call.q = with_q.then(|| Noise::Exponential(Tensor::new([1, v], &q).unwrap()));
                 host.run_mut(black_box(&mut call), &mut scratch).unwrap();
             }
@@ -89,7 +91,7 @@ fn main() {
             let noise = if with_q { q.as_mut_ptr() } else { std::ptr::null_mut() };
             // SAFETY: the row, the noise and the workspace have these lengths and outlive the calls.
             let chosen = unsafe {
-                prepare(row.as_mut_ptr(), v as i64, noise, top_k, scratch.as_mut_ptr().cast(), scratch.len());
+                prepare(row.as_mut_ptr(), v as i64, noise, top_k, top_p, min_p, scratch.as_mut_ptr().cast(), scratch.len());
                 let start = Instant::now();
                 let chosen = make(i64::from(batch));
                 times[1].push(start.elapsed().as_secs_f64() / f64::from(batch));
@@ -104,7 +106,7 @@ fn main() {
             times[2].push(start.elapsed().as_secs_f64() / f64::from(batch));
         }
         let [rust, c, floor] = times.map(|mut times: Vec<f64>| median(&mut times));
-        print!("  V = {v:<7} {case:<16} Rust {:8.0} ns, C {:8.0} ns, {:+5.0} ns", rust * 1e9, c * 1e9, (c - rust) * 1e9);
+        print!("  V = {v:<7} {case:<17} Rust {:8.0} ns, C {:8.0} ns, {:+5.0} ns", rust * 1e9, c * 1e9, (c - rust) * 1e9);
         if v == 32 { println!() } else { println!("; {:.2} and {:.2} of the floor", ratio(rust, floor, v), ratio(c, floor, v)) }
     }
 }
