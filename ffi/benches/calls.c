@@ -2,7 +2,7 @@
 
 #include "tilekern.h"
 
-static int64_t matrix[2], column[1] = {1}, chosen;
+static int64_t matrix[2], line[2] = {1, 2}, column[1] = {1}, chosen;
 static int32_t top_k;
 static float top_p, min_p;
 static tk_tensor logits, k, p, m, q, index;
@@ -16,8 +16,9 @@ static tk_tensor tensor(void *data, const int64_t *shape, int32_t rank, int32_t 
   return t;
 }
 
-/* The row, its length, the noise or NULL, k (0: no top-k), p (1: no top-p), min-p (0: none) and a workspace. */
-void calls_prepare(float *row, int64_t v, float *noise, int32_t count, float part, float least, void *workspace, size_t bytes) {
+/* The row, its length, the noise or NULL, seed and offset or NULL, k (0: no top-k), p (1: no top-p), min-p (0: none) and a workspace. */
+void calls_prepare(float *row, int64_t v, float *noise, int64_t *seeds, int32_t count, float part, float least, void *workspace,
+                   size_t bytes) {
   const tk_top_k_top_p_sample_args init = TK_TOP_K_TOP_P_SAMPLE_ARGS_INIT;
   const tk_context none = TK_CONTEXT_INIT;
   matrix[0] = 1;
@@ -31,7 +32,7 @@ void calls_prepare(float *row, int64_t v, float *noise, int32_t count, float par
   k = tensor(&top_k, column, 1, TK_I32);
   p = tensor(&top_p, column, 1, TK_F32);
   m = tensor(&min_p, column, 1, TK_F32);
-  q = tensor(noise, matrix, 2, TK_F32);
+  q = seeds ? tensor(seeds, line, 2, TK_I64) : tensor(noise, matrix, 2, TK_F32);
   index = tensor(&chosen, column, 1, TK_I64);
   context = none;
   args = init;
@@ -39,7 +40,8 @@ void calls_prepare(float *row, int64_t v, float *noise, int32_t count, float par
   args.top_k = &k;
   args.top_p = &p;
   args.min_ps = least > 0.0f ? &m : NULL;
-  args.q = noise ? &q : NULL;
+  args.q = noise || seeds ? &q : NULL;
+  if (seeds) args.post_sample = TK_POST_SAMPLE_MULTINOMIAL;
   args.logits_select_idx = &index;
 }
 

@@ -25,10 +25,18 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 use tilekern::kernels::dispatch::Level;
-use tilekern::ops::{Noise, TopKTopPSample};
+use tilekern::ops::{Noise, PostSample, TopKTopPSample};
 use tilekern::{Host, Run, Scratch, Tensor, TensorMut};
 
-type Prepare = unsafe extern "C" fn(*mut f32, i64, *mut f32, i32, f32, f32, *mut c_void, usize);
+type Prepare = unsafe extern "C" fn(*mut f32, i64, *mut f32, *mut i64, i32, f32, f32, *mut c_void, usize);
+/// How a case chooses.
+#[derive(Clone, Copy, PartialEq)]
+enum Choice {
+    Best,
+    Q,
+    Draw,
+}
+
 type Make = unsafe extern "C" fn(i64) -> i64;
 
 /// `calls.c`, linked with the static library of this profile.
@@ -50,13 +58,14 @@ fn main() {
         unsafe { (*library.get::<Prepare>("calls_prepare").unwrap(), *library.get::<Make>("calls_make").unwrap()) };
     let (host, level) = (Host::new(), Level::detect());
     println!("{}, one row of V logits, one thread", host.isa().name());
-    for (v, case, (top_k, top_p, min_p), with_q) in [
-        (32, "argmax", (0, 1.0, 0.0), false),
-        (32, "top-k 5 with q", (5, 1.0, 0.0), true),
-        (32, "q alone", (0, 1.0, 0.0), true),
-        (128_256, "argmax", (0, 1.0, 0.0), false),
-        (128_256, "top-k 50 with q", (50, 1.0, 0.0), true),
-        (128_256, "the same, p and m", (50, 0.9, 0.05), true),
+    for (v, case, (top_k, top_p, min_p), choice) in [
+        (32, "argmax", (0, 1.0, 0.0), Choice::Best),
+        (32, "top-k 5 with q", (5, 1.0, 0.0), Choice::Q),
+        (32, "q alone", (0, 1.0, 0.0), Choice::Q),
+        (128_256, "argmax", (0, 1.0, 0.0), Choice::Best),
+        (128_256, "top-k 50 with q", (50, 1.0, 0.0), Choice::Q),
+        (128_256, "top-k, p, m with q", (50, 0.9, 0.05), Choice::Q),
+        (128_256, "top-k, p, m, drawn", (50, 0.9, 0.05), Choice::Draw),
     ] {
         let (batch, turns, fresh) = if v == 32 { (1000, 300, 1) } else { (1, 600, 100) };
         let (batch, turns, fresh) = if full { (batch, turns, fresh) } else { (2, 2, 1) };
@@ -67,8 +76,8 @@ fn main() {
         let (k, p, m) = ([top_k], [top_p], [min_p]);
         let mut scratch = Scratch::new(std::alloc::Layout::from_size_align(8 << 20, 64).unwrap());
         let mut times = [vec![], vec![], vec![]];
-        for next in rows.chunks_exact(v).cycle().take(turns) {
-            let mut token = [-1];
+        for (turn, next) in (0..).zip(rows.chunks_exact(v).cycle().take(turns)) {
+            let (mut token, mut seeds) = ([-1], [7, 4 * turn]);
             ranks::turn(&mut q);
             // A row from afar pushes some of its copy out: one pass goes before.
             fill(&mut row, next.iter().copied());
@@ -83,15 +92,30 @@ fn main() {
                     TensorMut::new([1], &mut token).unwrap(),
                 );
                 call.min_ps = (min_p > 0.0).then(|| Tensor::new([1], &m).unwrap());
-                call.q = with_q.then(|| Noise::Exponential(Tensor::new([1, v], &q).unwrap()));
+                (call.post_sample, call.q) = match choice {
+                    Choice::Best => (PostSample::None, None),
+                    Choice::Q => (PostSample::QSample, Some(Noise::Exponential(Tensor::new([1, v], &q).unwrap()))),
+                    Choice::Draw => (PostSample::MultiNomial, Some(Noise::Seeds(Tensor::new([1, 2], &seeds).unwrap()))),
+                };
                 host.run_mut(black_box(&mut call), &mut scratch).unwrap();
             }
             times[0].push(start.elapsed().as_secs_f64() / f64::from(batch));
             fill(&mut row, next.iter().copied());
-            let noise = if with_q { q.as_mut_ptr() } else { std::ptr::null_mut() };
+            let noise = if choice == Choice::Q { q.as_mut_ptr() } else { std::ptr::null_mut() };
+            let seeds = if choice == Choice::Draw { seeds.as_mut_ptr() } else { std::ptr::null_mut() };
             // SAFETY: the row, the noise and the workspace have these lengths and outlive the calls.
             let chosen = unsafe {
-                prepare(row.as_mut_ptr(), v as i64, noise, top_k, top_p, min_p, scratch.as_mut_ptr().cast(), scratch.len());
+                prepare(
+                    row.as_mut_ptr(),
+                    v as i64,
+                    noise,
+                    seeds,
+                    top_k,
+                    top_p,
+                    min_p,
+                    scratch.as_mut_ptr().cast(),
+                    scratch.len(),
+                );
                 let start = Instant::now();
                 let chosen = make(i64::from(batch));
                 times[1].push(start.elapsed().as_secs_f64() / f64::from(batch));
@@ -106,7 +130,7 @@ fn main() {
             times[2].push(start.elapsed().as_secs_f64() / f64::from(batch));
         }
         let [rust, c, floor] = times.map(|mut times: Vec<f64>| median(&mut times));
-        print!("  V = {v:<7} {case:<17} Rust {:8.0} ns, C {:8.0} ns, {:+5.0} ns", rust * 1e9, c * 1e9, (c - rust) * 1e9);
+        print!("  V = {v:<7} {case:<18} Rust {:8.0} ns, C {:8.0} ns, {:+5.0} ns", rust * 1e9, c * 1e9, (c - rust) * 1e9);
         if v == 32 { println!() } else { println!("; {:.2} and {:.2} of the floor", ratio(rust, floor, v), ratio(c, floor, v)) }
     }
 }
