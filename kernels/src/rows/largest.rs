@@ -115,7 +115,7 @@ impl First {
         const FEW: [usize; 2] = [96, 128];
         let n = match self {
             First::Blocks => find_few::<S, T, BLOCK>(s, row, maxima, least, list, FEW)?,
-            First::Half if least > 0.0 => find_few::<S, T, WIDE>(s, row, maxima, least, list, FEW)?,
+            First::Half if size_of::<T>() == 2 && least > 0.0 => find_few::<S, T, WIDE>(s, row, maxima, least, list, FEW)?,
             _ => return None,
         };
         // Whole vectors: how often a loop turns is then mostly foreseen.

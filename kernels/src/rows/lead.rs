@@ -101,7 +101,9 @@ impl Lead {
                 for (part, weights) in weights.chunks(PART).enumerate() {
                     let start = start + PART * part;
                     let mut drawn = [1.0; PART];
-                    let noise = noise.from(start).drawn(s, &mut drawn[..weights.len()]);
+                    // Always so, see `forgives_division`: what follows is compiled for one kind.
+                    let Noise::Given { q, eps } = noise.from(start).drawn(s, &mut drawn[..weights.len()]) else { return };
+                    let noise = Noise::Given { q, eps };
                     if self.best >= 0.0 && !self.comes_near(s, weights, &noise) {
                         continue;
                     }

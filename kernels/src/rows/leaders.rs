@@ -9,7 +9,7 @@ use super::min_p::{TINY, surroundings};
 use super::sample::{Sample, Stages, Workspace};
 use super::select::List;
 use super::softmax::Weights;
-use super::sort_few::FEW;
+use super::sort_few::{FEW, weigh_few};
 use super::threshold::count;
 use crate::element::Element;
 use crate::simd::Simd;
@@ -38,35 +38,29 @@ const DRAWN: usize = 32;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
 
-/// Lists the leaders, or about as many; `None` where others win too often. Either they are sorted, or they are all that reach some
-/// value, which is returned.
+/// Lists the leaders down to a bound, sorted; `None` where others win too often.
 #[inline(always)]
-fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
+fn list_bounded<S: Simd, T: Element, const BLOCK: usize>(
     s: S,
     row: &[T],
     k: usize,
     max: f32,
-    (first, guess): (&mut First, Option<f32>),
+    first: &mut First,
     maxima: &mut [f32],
     list: &mut List<'_>,
-) -> Option<(usize, Option<f32>)> {
-    let listed = leaders(k);
-    let flat = |least: f32| listed < k && max - least < FLAT;
-    if let Some(guess) = guess {
-        if flat(guess) {
-            return None;
-        }
-        if let Some(n) = first.near::<S, T, BLOCK>(s, row, guess, maxima, list)
-            && n >= k.min(FEWEST)
-        {
-            return Some((n, Some(guess)));
-        }
-    }
-    let least = first.bound::<S, T, BLOCK>(s, row, listed, maxima, list);
-    if flat(least) {
-        return None;
-    }
-    Some((first.list::<S, T, BLOCK>(s, row, (listed, least), maxima, list), None))
+) -> Option<usize> {
+    s.apart(
+        #[inline(always)]
+        move || {
+            let listed = leaders(k);
+            let least = first.bound::<S, T, BLOCK>(s, row, listed, maxima, list);
+            let flat = listed < k && max - least < FLAT;
+            (!flat).then(
+                #[inline(always)]
+                || first.list::<S, T, BLOCK>(s, row, (listed, least), maxima, list),
+            )
+        },
+    )
 }
 
 /// Makes weights of listed values, sorted. Of a few, all that reach some value, the indices stay where they are, and their places
@@ -74,14 +68,13 @@ fn list_leaders<S: Simd, T: Element, const BLOCK: usize>(
 /// value.
 #[inline(always)]
 fn weigh<S: Simd>(s: S, max: f32, n: usize, reached: Option<f32>, list: &mut List<'_>) -> bool {
-    let weights = Weights::Shifted { max };
     if let Some(least) = reached {
-        if n <= FEW && weights.apply_few(s, list, n, (least, max)) {
+        if n <= FEW && weigh_few(s, list, n, least, max) {
             return true;
         }
         list.sort(s, n);
     }
-    weights.apply(s, &mut list.values[..n]);
+    Weights::Shifted { max }.apply(s, &mut list.values[..n]);
     false
 }
 
@@ -103,48 +96,57 @@ impl<T: Element> Sample<'_, T> {
         max: f32,
         (first, guess): (&mut First, Option<f32>),
     ) -> Option<usize> {
-        let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
-        // Drawn before they are needed, while the row is still being read.
-        let mut room = [1.0; DRAWN];
-        let is_cut = k <= DRAWN || p < 1.0 || min_p > 0.0;
-        let drawn = if is_cut { self.noise.drawn(s, &mut room) } else { self.noise };
-        let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
-        // What does not reach it is out.
-        let stay = sure.and_then(
+        s.apart(
             #[inline(always)]
-            |sure| Some((first.near::<S, T, BLOCK>(s, self.row, sure, maxima, list)?, Some(sure))),
-        );
-        let all = stay.is_some();
-        let (listed, reached) = match stay {
-            Some(stay) => stay,
-            None => list_leaders::<S, T, BLOCK>(s, self.row, k, max, (first, guess), maxima, list)?,
-        };
-        let few = weigh(s, max, listed, reached, list);
-        let (n, known) = (listed.min(k), if few { FEW } else { listed });
-        let weights = &mut *list.values;
-        if known < k {
-            let last = weights[known - 1];
-            weights[known..k].fill(last);
-        }
-        let (weights, all_weights) = (&weights[..n], &weights[..k]);
-        let mut front = Front { least: n, most: k };
-        if p < 1.0 {
-            let others = (k - n) as f64 * f64::from(weights[n - 1]);
-            let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
-            if !ends && !all {
-                return None;
-            }
-            front = part;
-        }
-        if min_p > 0.0 {
-            let (least, most) = (count(s, weights, min_p * (1.0 + SLACK)), count(s, weights, min_p * (1.0 - SLACK)));
-            // Those behind the listed ones may reach it too.
-            front = front.within(least, if most == n && !all { k } else { most });
-        }
-        let noise = if front.most <= DRAWN { drawn } else { self.noise };
-        let place = certain_race(s, &all_weights[..front.most], &noise).filter(|&place| place < front.least.min(n))?;
-        let place = if few { list.indices[FEW + place] as usize } else { place };
-        Some(list.indices[place] as usize)
+            move || {
+                let (Stages { k, p, min_p, .. }, Workspace { list, maxima }) = (self.stages, &mut self.work);
+                // Drawn before they are needed, while the row is still being read.
+                let mut room = [1.0; DRAWN];
+                let is_cut = k <= DRAWN || p < 1.0 || min_p > 0.0;
+                let drawn = if is_cut { self.noise.drawn(s, &mut room) } else { self.noise };
+                let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
+                // What does not reach a value that min-p surely cuts is out; of a guess it has to be seen how many reach it.
+                let (near, fewest) = if sure.is_some() { (sure, 0) } else { (guess, k.min(FEWEST)) };
+                if sure.is_none() && guess.is_some_and(|guess| leaders(k) < k && max - guess < FLAT) {
+                    return None;
+                }
+                let found = near.and_then(
+                    #[inline(always)]
+                    |near| first.near::<S, T, BLOCK>(s, self.row, near, maxima, list),
+                );
+                let (listed, reached) = match found {
+                    Some(n) if n >= fewest => (n, near),
+                    _ => (list_bounded::<S, T, BLOCK>(s, self.row, k, max, first, maxima, list)?, None),
+                };
+                let all = sure.is_some() && reached.is_some();
+                let few = weigh(s, max, listed, reached, list);
+                let (n, known) = (listed.min(k), if few { FEW } else { listed });
+                let weights = &mut *list.values;
+                if known < k {
+                    let last = weights[known - 1];
+                    weights[known..k].fill(last);
+                }
+                let (weights, all_weights) = (&weights[..n], &weights[..k]);
+                let mut front = Front { least: n, most: k };
+                if p < 1.0 {
+                    let others = (k - n) as f64 * f64::from(weights[n - 1]);
+                    let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
+                    if !ends && !all {
+                        return None;
+                    }
+                    front = part;
+                }
+                if min_p > 0.0 {
+                    let (least, most) = (count(s, weights, min_p * (1.0 + SLACK)), count(s, weights, min_p * (1.0 - SLACK)));
+                    // Those behind the listed ones may reach it too.
+                    front = front.within(least, if most == n && !all { k } else { most });
+                }
+                let noise = if front.most <= DRAWN { drawn } else { self.noise };
+                let place = certain_race(s, &all_weights[..front.most], &noise).filter(|&place| place < front.least.min(n))?;
+                let place = if few { list.indices[FEW + place] as usize } else { place };
+                Some(list.indices[place] as usize)
+            },
+        )
     }
 
     /// What tells of all k ranks, where no leader surely wins.

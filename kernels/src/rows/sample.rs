@@ -323,37 +323,42 @@ impl<'a, T: Element> Sample<'a, T> {
 
     #[inline(always)]
     fn certain_min_p<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
-        let Workspace { list, maxima } = &mut self.work;
-        let (row, sure) = (self.row, surroundings(s, self.stages.min_p, max)?);
-        let blocks = row.len().div_ceil(BLOCK);
-        let (n, at) = match First::Blocks.near::<S, T, BLOCK>(s, row, sure.0, maxima, list) {
-            Some(n) => (n, blocks),
-            None if reaches_often(s, row, sure.0, list.values.len() / 2) => (0, 0),
-            None => gather::<S, T, BLOCK>(s, row, maxima, sure.0, 0, list, 0),
-        };
-        if at < blocks {
-            if matches!(self.noise, Noise::None) {
-                return None;
-            }
-            let token = certain_race_above(s, row, max, sure, &self.noise, list)?;
-            let fill = self.fill();
-            if let Some(filtered) = &mut self.filtered {
-                Above::from(sure.0).copy(s, row, fill, filtered);
-            }
-            return Some(token);
-        }
-        if count(s, &list.values[..n], sure.1) < n {
-            return None;
-        }
-        Weights::Shifted { max }.apply(s, &mut list.values[..n]);
-        let token = match self.noise {
-            Noise::None => first_of::<S, T, BLOCK>(s, row, maxima, max),
-            noise => list.indices[certain_race(s, &list.values[..n], &noise)?] as usize,
-        };
-        if self.filtered.is_some() {
-            self.finish_list_outputs(s, n, false);
-        }
-        Some(token)
+        s.apart(
+            #[inline(always)]
+            move || {
+                let Workspace { list, maxima } = &mut self.work;
+                let (row, sure) = (self.row, surroundings(s, self.stages.min_p, max)?);
+                let blocks = row.len().div_ceil(BLOCK);
+                let (n, at) = match First::Blocks.near::<S, T, BLOCK>(s, row, sure.0, maxima, list) {
+                    Some(n) => (n, blocks),
+                    None if reaches_often(s, row, sure.0, list.values.len() / 2) => (0, 0),
+                    None => gather::<S, T, BLOCK>(s, row, maxima, sure.0, 0, list, 0),
+                };
+                if at < blocks {
+                    if matches!(self.noise, Noise::None) {
+                        return None;
+                    }
+                    let token = certain_race_above(s, row, max, sure, &self.noise, list)?;
+                    let fill = self.fill();
+                    if let Some(filtered) = &mut self.filtered {
+                        Above::from(sure.0).copy(s, row, fill, filtered);
+                    }
+                    return Some(token);
+                }
+                if count(s, &list.values[..n], sure.1) < n {
+                    return None;
+                }
+                Weights::Shifted { max }.apply(s, &mut list.values[..n]);
+                let token = match self.noise {
+                    Noise::None => first_of::<S, T, BLOCK>(s, row, maxima, max),
+                    noise => list.indices[certain_race(s, &list.values[..n], &noise)?] as usize,
+                };
+                if self.filtered.is_some() {
+                    self.finish_list_outputs(s, n, false);
+                }
+                Some(token)
+            },
+        )
     }
 
     #[inline(always)]

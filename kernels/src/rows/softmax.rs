@@ -5,8 +5,6 @@
 
 use super::key::clean;
 use super::mass::clamp;
-use super::select::List;
-use super::sort_few::{FEW, sorted_few};
 use super::survivors::Above;
 use super::{Span, of_one, row_sum, vectors};
 use crate::element::Element;
@@ -236,27 +234,6 @@ impl Weights {
                     #[inline(always)]
                     |span| span.store(s, self.of(s, span.load(s, values, f32::NEG_INFINITY)), values),
                 );
-            },
-        )
-    }
-
-    /// Makes probabilities of a short list whose values lie within bounds, as [`sorted_few`] sorts it; false where it does not.
-    #[inline(always)]
-    pub fn apply_few<S: Simd>(&self, s: S, list: &mut List<'_>, n: usize, bounds: (f32, f32)) -> bool {
-        s.apart(
-            #[inline(always)]
-            move || {
-                let values = list.values.first_chunk_mut().expect("room");
-                let places = list.indices[FEW..].first_chunk_mut().expect("room");
-                sorted_few(
-                    s,
-                    values,
-                    places,
-                    n,
-                    bounds,
-                    #[inline(always)]
-                    |v| self.of(s, v),
-                )
             },
         )
     }

@@ -1,6 +1,8 @@
-//! Sorting the values of a short list in registers. Bounds that the caller knows stand for the range of the values, and what they are
-//! sorted for is made of them before they are written.
+//! Sorting the values of a short list in registers. Bounds that the caller knows stand for the range of the values, and weights are made
+//! of them before they are written.
 
+use super::select::List;
+use super::softmax::weight;
 use super::sort::{AT_ONCE, Scale, sort_all};
 use super::threshold::range_between;
 use super::{Span, lanes};
@@ -9,54 +11,43 @@ use crate::simd::Simd;
 /// Entries of a short list, at most.
 pub const FEW: usize = 16 * AT_ONCE;
 
-/// Writes what `f` makes of the first `n` values, as [`sort`](super::sort::sort) orders them, and behind them what it makes of
-/// `least`, up to [`FEW`] in all; and the places of the values. No value is below `least` or above `most`. False, and nothing is
-/// written, where they have too many bits.
+/// Makes the first `n` values of a list, at most [`FEW`], weights, as [`sort`](super::sort::sort) orders them, and behind them the weight
+/// of `least`, up to [`FEW`] in all; the places of the values come behind as many indices. No value is below `least` or above `max`.
+/// False, and nothing is written, where they have too many bits.
 #[inline(always)]
-pub fn sorted_few<S: Simd>(
-    s: S,
-    values: &mut [f32; FEW],
-    places: &mut [i32; FEW],
-    n: usize,
-    (least, most): (f32, f32),
-    f: impl Fn(S::F32) -> S::F32 + Copy,
-) -> bool {
-    let scale = Scale::new(range_between(least, most), FEW.trailing_zeros());
-    if scale.shift > 0 {
-        return false;
-    }
-    let (vectors, to) = (values.as_chunks_mut::<16>().0, places.as_chunks_mut::<16>().0);
-    if n <= FEW / 2 {
-        sorted_vectors::<S, { AT_ONCE / 2 }>(s, vectors, to, n, scale, least, f);
-        for vector in &mut vectors[AT_ONCE / 2..] {
-            s.store(f(s.splat(least)), vector);
-        }
-    } else {
-        sorted_vectors::<S, AT_ONCE>(s, vectors, to, n, scale, least, f);
-    }
-    true
+pub fn weigh_few<S: Simd>(s: S, list: &mut List<'_>, n: usize, least: f32, max: f32) -> bool {
+    s.apart(
+        #[inline(always)]
+        move || {
+            let scale = Scale::new(range_between(least, max), FEW.trailing_zeros());
+            if scale.shift > 0 {
+                return false;
+            }
+            let values = list.values.as_chunks_mut::<16>().0.first_chunk_mut().expect("room");
+            let places = list.indices[FEW..].as_chunks_mut::<16>().0.first_chunk_mut::<AT_ONCE>().expect("room");
+            let mut keys = [scale.keys(s, s.splat(least), Span { at: 0, len: 16 }); AT_ONCE];
+            if n <= FEW / 2 {
+                keys[..AT_ONCE / 2].copy_from_slice(&sorted_keys::<S, { AT_ONCE / 2 }>(s, values, n, scale, least));
+            } else {
+                keys = sorted_keys(s, values, n, scale, least);
+            }
+            for ((&keys, values), places) in keys.iter().zip(values).zip(places) {
+                s.store(weight(s, scale.values(s, keys), max), values);
+                s.store_i32(s.and(keys, s.splat_i32(FEW as i32 - 1)), places);
+            }
+            true
+        },
+    )
 }
 
-/// [`sorted_few`] of N vectors.
+/// The keys of the first `n` values, and of `least` as often as fills N vectors.
 #[inline(always)]
-fn sorted_vectors<S: Simd, const N: usize>(
-    s: S,
-    values: &mut [[f32; 16]],
-    places: &mut [[i32; 16]],
-    n: usize,
-    scale: Scale,
-    least: f32,
-    f: impl Fn(S::F32) -> S::F32 + Copy,
-) {
+fn sorted_keys<S: Simd, const N: usize>(s: S, values: &[[f32; 16]; AT_ONCE], n: usize, scale: Scale, least: f32) -> [S::I32; N] {
     let mut keys = [s.splat_i32(0); N];
     for (i, values) in values[..N].iter().enumerate() {
         let listed = s.gt_i32(s.splat_i32(n as i32 - 16 * i as i32), lanes(s));
         let values = s.select(listed, s.load(values), s.splat(least));
         keys[i] = scale.keys(s, values, Span { at: 16 * i, len: 16 });
     }
-    let keys = sort_all(s, keys, true);
-    for ((&keys, values), places) in keys.iter().zip(values).zip(places) {
-        s.store(f(scale.values(s, keys)), values);
-        s.store_i32(s.and(keys, s.splat_i32(FEW as i32 - 1)), places);
-    }
+    sort_all(s, keys, true)
 }
