@@ -9,6 +9,7 @@ mod models;
 
 mod accuracy;
 mod decoding;
+mod encoding;
 mod endings;
 mod model_files;
 mod runs;
