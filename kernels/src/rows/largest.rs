@@ -115,6 +115,7 @@ impl First {
         const FEW: [usize; 2] = [96, 128];
         let n = match self {
             First::Blocks => find_few::<S, T, BLOCK>(s, row, maxima, least, list, FEW)?,
+            // The size is a constant: of wider types it never is one, and no code is made for it.
             First::Half if size_of::<T>() == 2 && least > 0.0 => find_few::<S, T, WIDE>(s, row, maxima, least, list, FEW)?,
             _ => return None,
         };

@@ -38,6 +38,12 @@ const DRAWN: usize = 32;
 /// More than all roundings of a weight.
 const SLACK: f32 = 1e-5;
 
+/// Whether ranks win too often that are not listed where leaders reach `least`.
+#[inline(always)]
+fn others_win(k: usize, max: f32, least: f32) -> bool {
+    leaders(k) < k && max - least < FLAT
+}
+
 /// Lists the leaders down to a bound, sorted; `None` where others win too often.
 #[inline(always)]
 fn list_bounded<S: Simd, T: Element, const BLOCK: usize>(
@@ -52,12 +58,10 @@ fn list_bounded<S: Simd, T: Element, const BLOCK: usize>(
     s.apart(
         #[inline(always)]
         move || {
-            let listed = leaders(k);
-            let least = first.bound::<S, T, BLOCK>(s, row, listed, maxima, list);
-            let flat = listed < k && max - least < FLAT;
-            (!flat).then(
+            let least = first.bound::<S, T, BLOCK>(s, row, leaders(k), maxima, list);
+            (!others_win(k, max, least)).then(
                 #[inline(always)]
-                || first.list::<S, T, BLOCK>(s, row, (listed, least), maxima, list),
+                || first.list::<S, T, BLOCK>(s, row, (leaders(k), least), maxima, list),
             )
         },
     )
@@ -107,7 +111,7 @@ impl<T: Element> Sample<'_, T> {
                 let sure = if min_p > 0.0 { surroundings(s, min_p, max).map(|(sure, _)| sure) } else { None };
                 // What does not reach a value that min-p surely cuts is out; of a guess it has to be seen how many reach it.
                 let (near, fewest) = if sure.is_some() { (sure, 0) } else { (guess, k.min(FEWEST)) };
-                if sure.is_none() && guess.is_some_and(|guess| leaders(k) < k && max - guess < FLAT) {
+                if sure.is_none() && guess.is_some_and(|guess| others_win(k, max, guess)) {
                     return None;
                 }
                 let found = near.and_then(
