@@ -205,6 +205,13 @@ pub fn memory<T: Element>(options: &ModelOptions<'_>, file: &[u8]) -> Scratch {
     memory
 }
 
+/// Loads a good model with its tokenizer and hands it over.
+pub fn with_model(file: &[u8], tokenizer: &[u8], then: impl FnOnce(&Model<'_>)) {
+    let options = ModelOptions { tokenizer: Some(tokenizer), ..Default::default() };
+    let mut memory = memory::<f32>(&options, file);
+    then(&Model::load(&options, file, &mut memory).unwrap());
+}
+
 /// The trained model beside the repository and its tokenizer, or a word that they are not there.
 pub fn stories() -> Option<(Vec<u8>, Vec<u8>)> {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");

@@ -2,7 +2,7 @@
 
 use crate::common::hosts;
 use crate::forward::{Forward, argmax, cosine, read_version_0};
-use crate::models::{memory, stories};
+use crate::models::{memory, stories, with_model};
 use tilekern::llama::{Decoding, DecodingConfig, HeadKind, Model, ModelOptions, RowSampling};
 use tilekern::{Host, Scratch, Tensor, TensorMut};
 
@@ -86,14 +86,13 @@ fn text(model: &Model<'_>, host: &Host, prompt: &str, steps: usize, sampling: Ro
 #[test]
 fn the_trained_model_tells_its_story() {
     let Some((file, tokenizer)) = stories() else { return };
-    let options = ModelOptions { tokenizer: Some(&tokenizer), ..Default::default() };
-    let mut memory = memory::<f32>(&options, &file);
-    let model = Model::<f32>::load(&options, &file, &mut memory).unwrap();
     let greedy = RowSampling { temperature: 0.0, ..Default::default() };
-    for host in hosts() {
-        let story = text(&model, &host, "", 60, greedy);
-        assert!(story.starts_with("Once upon a time, there was a little girl named Lily"), "{:?}: {story}", host.isa());
-    }
+    with_model(&file, &tokenizer, |model| {
+        for host in hosts() {
+            let story = text(model, &host, "", 60, greedy);
+            assert!(story.starts_with("Once upon a time, there was a little girl named Lily"), "{:?}: {story}", host.isa());
+        }
+    });
 }
 
 /// The words of a text that are in the list, and the most often repeated line. Words are letters and apostrophes.

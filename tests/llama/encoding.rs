@@ -1,18 +1,15 @@
 //! Text to tokens and back.
 
 use crate::common::Random;
-use crate::models::{Weights, memory, stories, tokenizer_of};
-use tilekern::llama::{Model, ModelOptions};
+use crate::models::{Weights, stories, tokenizer_of, with_model};
+use tilekern::llama::Model;
 
 /// Loads a model with these pieces and hands it over.
 fn with_pieces(pieces: &[(f32, Vec<u8>)], then: impl FnOnce(&Model<'_>)) {
     let mut weights = Weights::tiny(7, true);
     weights.vocab = pieces.len();
     weights.embedding.resize(weights.vocab * weights.dim, 0.5);
-    let (file, tokens) = (weights.version_0(), tokenizer_of(pieces));
-    let options = ModelOptions { tokenizer: Some(&tokens), ..Default::default() };
-    let mut memory = memory::<f32>(&options, &file);
-    then(&Model::load(&options, &file, &mut memory).unwrap());
+    with_model(&weights.version_0(), &tokenizer_of(pieces), then);
 }
 
 fn encode(model: &Model<'_>, text: &[u8]) -> Vec<i32> {
@@ -140,17 +137,16 @@ fn pieces_decode_to_bytes() {
 #[test]
 fn the_trained_tokenizer_gives_back_what_it_encodes() {
     let Some((file, tokens)) = stories() else { return };
-    let options = ModelOptions { tokenizer: Some(&tokens), ..Default::default() };
-    let mut memory = memory::<f32>(&options, &file);
-    let model = Model::<f32>::load(&options, &file, &mut memory).unwrap();
-    let text = "Once upon a time, there was a little girl named Lily. 日本 \u{1F600}\n";
-    let ids = encode(&model, text.as_bytes());
-    assert_eq!(ids[..5], [403, 407, 261, 378, 432], "{ids:?}");
-    let mut previous = 1;
-    let mut decoded: Vec<u8> = Vec::new();
-    for id in ids {
-        decoded.extend(model.token_text(previous, id).unwrap());
-        previous = id;
-    }
-    assert_eq!(decoded, text.as_bytes());
+    with_model(&file, &tokens, |model| {
+        let text = "Once upon a time, there was a little girl named Lily. 日本 \u{1F600}\n";
+        let ids = encode(model, text.as_bytes());
+        assert_eq!(ids[..5], [403, 407, 261, 378, 432], "{ids:?}");
+        let mut previous = 1;
+        let mut decoded: Vec<u8> = Vec::new();
+        for id in ids {
+            decoded.extend(model.token_text(previous, id).unwrap());
+            previous = id;
+        }
+        assert_eq!(decoded, text.as_bytes());
+    });
 }
