@@ -2,9 +2,10 @@
 
 use super::estimate::{Estimate, Whole, total};
 use super::first_max::{Summary, holds_nan};
+use super::groups::each_group;
 use super::key::bits_of_half;
 use super::lane_best::Best;
-use super::runs::{Length, is_long_of_halves, runs, runs_are_short};
+use super::runs::runs_are_short;
 use super::vectors;
 use crate::element::Element;
 use crate::simd::Simd;
@@ -14,6 +15,9 @@ pub const BLOCK: usize = 64;
 
 /// Elements of a block where a vector of 16 is two registers: the fold and its loop then weigh twice as much.
 pub(super) const WIDER_BLOCK: usize = 128;
+
+/// Elements of a block of a long row of which few are looked for: folding shorter ones takes longer than looking through these.
+pub(super) const LONGER_BLOCK: usize = 256;
 
 /// The pass of that name as this processor takes it: where runs are short, MORE is folded at once. Each way is a function of its
 /// own; that with MORE is compiled only for tokens whose vector is one register.
@@ -217,98 +221,6 @@ fn only_half_maxima<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
     )
 }
 
-/// How many blocks are folded in registers at once: of 1 KiB together, or of 2.
-const fn step<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>() -> usize {
-    let bytes = if MORE { 2 << 10 } else { 1 << 10 };
-    match bytes / size_of::<[T; BLOCK]>() {
-        _ if !S::IS_WIDE => 1,
-        8.. => 8,
-        4.. => 4,
-        2.. => 2,
-        _ => 1,
-    }
-}
-
-/// Calls `top_of` for each block of the groups of 16, finds the `larger` lane of what it returns, and writes what `done` makes of
-/// these, 16 at once. The row is whole groups.
-#[inline(always)]
-fn each_group<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
-    s: S,
-    row: &[T],
-    maxima: &mut [f32],
-    top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
-    larger: impl Fn(S::F32, S::F32) -> S::F32,
-    done: impl FnMut(S::F32) -> S::F32,
-) {
-    const { assert!(BLOCK >= 16 && BLOCK % 16 == 0) };
-    // Constants: what is not chosen is not compiled.
-    if const { size_of::<T>() == 2 && step::<S, T, BLOCK, MORE>() == 4 && !MORE } && is_long_of_halves::<T>(row.len()) {
-        return in_steps::<S, T, BLOCK, MORE, 2, 8>(s, row, maxima, top_of, larger, done);
-    }
-    match const { step::<S, T, BLOCK, MORE>() } {
-        8 => in_steps::<S, T, BLOCK, MORE, 8, 2>(s, row, maxima, top_of, larger, done),
-        4 => in_steps::<S, T, BLOCK, MORE, 4, 4>(s, row, maxima, top_of, larger, done),
-        2 => in_steps::<S, T, BLOCK, MORE, 2, 8>(s, row, maxima, top_of, larger, done),
-        _ => in_steps::<S, T, BLOCK, MORE, 1, 16>(s, row, maxima, top_of, larger, done),
-    }
-}
-
-/// [`each_group`] of whole groups, `STEP` blocks at a time: of these the larger lanes are found in registers.
-#[inline(always)]
-fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STEP: usize, const STEPS: usize>(
-    s: S,
-    row: &[T],
-    maxima: &mut [f32],
-    top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
-    larger: impl Fn(S::F32, S::F32) -> S::F32,
-    done: impl FnMut(S::F32) -> S::F32,
-) {
-    const { assert!(STEP * STEPS == 16 && STEPS > 1) };
-    if const { MORE } {
-        in_turns::<S, T, BLOCK, STEP, STEPS, STEPS>(s, row, maxima, top_of, larger, done);
-    } else {
-        in_turns::<S, T, BLOCK, STEP, STEPS, 1>(s, row, maxima, top_of, larger, done);
-    }
-}
-
-/// [`in_steps`], `TURN` of them in a turn of the loop: the whole group where runs are short, else one, since other processors see
-/// streams ahead only if few loads read them.
-#[inline(always)]
-fn in_turns<S: Simd, T: Element, const BLOCK: usize, const STEP: usize, const STEPS: usize, const TURN: usize>(
-    s: S,
-    row: &[T],
-    maxima: &mut [f32],
-    mut top_of: impl FnMut(&[T; BLOCK]) -> S::F32,
-    larger: impl Fn(S::F32, S::F32) -> S::F32,
-    mut done: impl FnMut(S::F32) -> S::F32,
-) {
-    let turns = const { STEPS / TURN };
-    let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
-    let mut each = Each([[0.0; 16]; STEPS]);
-    let length = if const { TURN == STEPS } { Length::Step } else { Length::Growing };
-    for run in runs::<T>(groups.len(), 16 * BLOCK, length) {
-        let tops = &mut maxima[run.clone()];
-        let steps = groups[run].as_flattened().as_chunks::<STEP>().0.as_chunks::<TURN>().0;
-        for (i, steps) in steps.iter().enumerate() {
-            let turn = i % turns;
-            for (each, blocks) in each.0[turn * TURN..][..TURN].iter_mut().zip(steps) {
-                let mut folded = [s.splat(0.0); STEP];
-                for (to, block) in folded.iter_mut().zip(blocks) {
-                    *to = top_of(block);
-                }
-                s.store(fold::<S, STEP, 1>(s, folded, &larger), each);
-            }
-            if turn == turns - 1 {
-                let mut folded = [s.splat(0.0); STEPS];
-                for (to, each) in folded.iter_mut().zip(&each.0) {
-                    *to = s.load(each);
-                }
-                s.store(done(fold::<S, STEPS, STEP>(s, folded, &larger)), &mut tops[i / turns]);
-            }
-        }
-    }
-}
-
 /// The maxima of the blocks behind the last whole group, and before anything else: reducing and storing them is done while the
 /// groups are read. Returns what is before them, of the row and of its room, and the best so far.
 #[inline(always)]
@@ -334,46 +246,4 @@ fn end<'r, 'm, S: Simd, T: Element, const BLOCK: usize>(
         end[..16].copy_from_slice(&tops);
     }
     (row, maxima, Best::of(s, s.load(&tops)))
-}
-
-/// Lanes of vectors, each a cache line: what is written here is read at once.
-#[repr(align(64))]
-struct Each<const N: usize>([[f32; 16]; N]);
-
-/// The larger lanes of N vectors, by a tree of folds: each vector ends in `UNIT` lanes, of each `16 / UNIT` lanes, as do others that
-/// are told apart by the lower bits of a lane's number.
-#[inline(always)]
-fn fold<S: Simd, const N: usize, const UNIT: usize>(
-    s: S,
-    mut tops: [S::F32; N],
-    larger: &impl Fn(S::F32, S::F32) -> S::F32,
-) -> S::F32 {
-    halve::<S, N, UNIT, 8>(s, &mut tops, larger);
-    halve::<S, N, UNIT, 4>(s, &mut tops, larger);
-    halve::<S, N, UNIT, 2>(s, &mut tops, larger);
-    halve::<S, N, UNIT, 1>(s, &mut tops, larger);
-    tops[0]
-}
-
-/// A level of [`fold`], from twice `HALF` vectors to `HALF`, if there are so many. A loop over levels stays one in the machine code,
-/// with its vectors in memory.
-#[inline(always)]
-fn halve<S: Simd, const N: usize, const UNIT: usize, const HALF: usize>(
-    s: S,
-    tops: &mut [S::F32; N],
-    larger: &impl Fn(S::F32, S::F32) -> S::F32,
-) {
-    if const { HALF >= N } {
-        return;
-    }
-    for i in 0..HALF {
-        let (a, b) = (tops[i], tops[i + HALF]);
-        let (a, b) = match const { HALF * UNIT } {
-            8 => s.pairs::<8>(a, b),
-            4 => s.pairs::<4>(a, b),
-            2 => s.pairs::<2>(a, b),
-            _ => s.pairs::<1>(a, b),
-        };
-        tops[i] = larger(a, b);
-    }
 }

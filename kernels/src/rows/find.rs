@@ -10,8 +10,8 @@ use crate::simd::Simd;
 const WORD: usize = 64;
 /// Places that are written at once, at most.
 const ROOM: usize = room(WORD);
-/// So many blocks ahead one is asked for: the row lies in the second cache.
-const AHEAD: usize = 8;
+/// A block is asked for before so many bytes of others are looked through: the row lies in the second cache.
+const AHEAD: usize = 2 << 10;
 
 /// Room for the indices of a block, and for what is written behind them.
 pub const fn room(block: usize) -> usize {
@@ -112,6 +112,7 @@ fn look_through<S: Simd, T: Element, const BLOCK: usize>(
         #[inline(always)]
         move || {
             let (whole, rest) = row.as_chunks::<BLOCK>();
+            let ahead = (AHEAD / size_of::<[T; BLOCK]>()).max(1);
             let bound = Bound::new::<T>(bound);
             let all = indices.len();
             let mut to = &mut *indices;
@@ -119,7 +120,7 @@ fn look_through<S: Simd, T: Element, const BLOCK: usize>(
                 if to.len() < room(BLOCK) {
                     return (i, all - to.len());
                 }
-                if let Some(next) = blocks.get(i + AHEAD).and_then(|&next| whole.get(next as usize)) {
+                if let Some(next) = blocks.get(i + ahead).and_then(|&next| whole.get(next as usize)) {
                     for line in bytemuck::cast_slice(next).as_chunks().0 {
                         s.prefetch(line);
                     }

@@ -37,6 +37,7 @@ mod first_max;
 pub use first_max::{FirstMax, Summary};
 
 mod blocks;
+mod groups;
 pub use blocks::{BLOCK, maxima_len};
 
 mod lane_best;
@@ -88,7 +89,10 @@ mod min_p;
 mod outputs;
 
 mod sample;
-pub use sample::{Blocked, Choice, InPlace, Middle, Sample, Stages, Workspace, status};
+pub use sample::{Choice, Middle, Sample, Stages, Workspace, status};
+
+mod sample_kernel;
+pub use sample_kernel::{Blocked, InPlace};
 
 mod sample_v1;
 pub use sample_v1::{MAX_K, SampleV1};

@@ -4,7 +4,7 @@
 //! so with no list asked for either, one pass is all. What is kept is a list, sorted or in index order, if it is short enough, else
 //! the value from which on elements are in; a row that no stage touches is the case where that value is -inf.
 
-use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, block_maxima_and_whole};
+use super::blocks::{block_maxima, block_maxima_and_whole};
 use super::draw::certain_draw;
 use super::estimate::Whole;
 use super::first_max::{Summary, first_max, position};
@@ -22,10 +22,8 @@ use super::select::{List, gather};
 use super::softmax::Weights;
 use super::survivors::Above;
 use super::threshold::{count, range};
-use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
-use crate::per_element::per_element;
-use crate::simd::{Dot, Simd};
+use crate::simd::Simd;
 
 /// What a status byte of a row is made of.
 pub mod status {
@@ -96,33 +94,6 @@ pub struct Choice {
     pub status: u8,
 }
 
-/// A row as the kernel takes it: where it is described, since a copy of thirty words would be waited for.
-pub type InPlace<'a, T> = &'a mut Sample<'a, T>;
-
-impl<T: Element> Kernel for InPlace<'_, T> {
-    type Output = Choice;
-    const DOT: bool = false;
-    per_element!(run_sample);
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> Choice {
-        if const { matches!(S::ISA, Isa::Avx2) } { self.choose::<S, WIDER_BLOCK>(s) } else { self.choose::<S, BLOCK>(s) }
-    }
-}
-
-/// [`Sample`] by way of blocks of another size.
-pub struct Blocked<'a, T, const BLOCK: usize>(pub InPlace<'a, T>);
-
-impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
-    type Output = Choice;
-    const DOT: bool = false;
-
-    #[inline(always)]
-    fn run<S: Dot>(self, s: S) -> Choice {
-        self.0.choose::<S, BLOCK>(s)
-    }
-}
-
 /// The bits of [`status`].
 #[inline(always)]
 pub(super) fn status_of(summary: Summary, empty: bool) -> u8 {
@@ -141,16 +112,19 @@ fn is_empty<T: Element>(row: &[T], summary: Summary, is_logits: bool) -> bool {
 }
 
 impl<'a, T: Element> Sample<'a, T> {
-    /// The whole work.
+    /// The choice where it is the first maximum whatever the stages leave.
     #[inline(always)]
-    fn choose<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
+    pub(super) fn choose_best<S: Simd>(&self, s: S) -> Option<Choice> {
         let keeps_one = self.stages.p <= 0.0 || self.stages.min_p >= 1.0;
-        if (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none() {
-            let (first, summary) = first_max(s, self.row, self.nan);
-            let status = self.status(summary);
-            return Choice { token: if status & status::EMPTY == 0 { first } else { 0 }, status };
-        }
-        self.run_blocks::<S, BLOCK>(s)
+        let is_best = (keeps_one || matches!(self.noise, Noise::None)) && self.filtered.is_none() && self.middle.is_none();
+        is_best.then(
+            #[inline(always)]
+            || {
+                let (first, summary) = first_max(s, self.row, self.nan);
+                let status = self.status(summary);
+                Choice { token: if status & status::EMPTY == 0 { first } else { 0 }, status }
+            },
+        )
     }
 
     #[inline(always)]
@@ -186,9 +160,9 @@ impl<'a, T: Element> Sample<'a, T> {
         (Found::Blocks, block_maxima::<S, T, BLOCK>(s, row, maxima, nan))
     }
 
-    /// The row by way of its block maxima.
+    /// The choice by way of the row's block maxima.
     #[inline(always)]
-    fn run_blocks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
+    pub(super) fn choose_by_blocks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
         s.apart(
             #[inline(always)]
             move || {

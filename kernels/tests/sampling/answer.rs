@@ -129,18 +129,30 @@ pub fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, ki
         1 | 3 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         _ => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements },
     };
-    let mut expected = defined(&row, &stages, &noise, elements, seed);
+    check::<T, OTHER>(&row, stages, noise, (elements, seed), outputs);
+}
+
+/// The same of given stages and noise, which is drawn from `seed` for so many elements, if it is.
+pub fn check<T: Element, const OTHER: usize>(
+    row: &[T],
+    stages: Stages,
+    noise: Noise<'_>,
+    (elements, seed): (u64, u64),
+    outputs: bool,
+) {
+    let v = row.len();
+    let mut expected = defined(row, &stages, &noise, elements, seed);
     if !outputs {
         (expected.filtered, expected.tokens, expected.probabilities) =
             (to_bits(&vec![9.0; v]), vec![9; v], to_bits(&vec![9.0; v]));
     }
     for level in levels() {
         let found = [
-            found(|row| level.run(row), &row, stages, noise, [outputs; 2], usize::MAX),
-            found(|row| level.run(Blocked::<T, OTHER>(row)), &row, stages, noise, [outputs; 2], 2048),
+            found(|row| level.run(row), row, stages, noise, [outputs; 2], usize::MAX),
+            found(|row| level.run(Blocked::<T, OTHER>(row)), row, stages, noise, [outputs; 2], 2048),
         ];
         for found in found {
-            assert!(found == expected, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");
+            assert!(found == expected, "{level:?} v={v} {stages:?} {noise:?}");
         }
     }
 }

@@ -8,12 +8,13 @@ mod hard;
 mod nuclei;
 mod ranks;
 
-use answer::{KINDS, compare, row};
+use answer::{KINDS, check, compare, row};
 use common::{Random, levels, rounds};
 use half::{bf16, f16};
 use tilekern_kernels::element::Element;
+use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
-use tilekern_kernels::rows::{FirstMax, List, TopK, list_len, maxima_len};
+use tilekern_kernels::rows::{FirstMax, List, Noise, Stages, TopK, list_len, maxima_len};
 
 const LENGTHS: [usize; 18] = [1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 1024, 1025, 1100, 2049, 4096, 8191];
 
@@ -43,6 +44,28 @@ fn long_rows_equal_the_definition() {
             }
             if kind < 3 {
                 compare::<bf16, 64>(&mut random, v, kind, false);
+            }
+        }
+    }
+}
+
+/// Of long rows a choice among few is looked for in longer blocks.
+#[test]
+fn choices_among_few_of_long_rows_equal_the_definition() {
+    let mut random = Random(17);
+    // Much for an emulator.
+    for v in [1 << 16, 70_001, 140_003].into_iter().filter(|_| rounds(2) == 2) {
+        for kind in [0, 1, 2, 3, 4, 6, 10, 11] {
+            let row = row(&mut random, kind, v);
+            let q: Vec<f32> = (0..v).map(|_| -random.unit().abs().ln()).collect();
+            let k = [1, 24, 50, 100, v / 512][random.below(5)];
+            let (seed, elements) = (random.bits(), 1 << 30);
+            for (k, p, min_p) in [(k, 1.0, 0.0), (k, 0.9, 0.05), (k, 1.0, 0.3), (0, 1.0, 0.05), (0, 1.0, 0.5)] {
+                let stages = Stages { k, p, min_p, is_logits: true };
+                let numbers = Exponential::new(seed, 0, elements);
+                for noise in [Noise::Given { q: &q, eps: 1e-8 }, Noise::Drawn { numbers, first: seed % elements }] {
+                    check::<f32, 64>(&row, stages, noise, (elements, seed), false);
+                }
             }
         }
     }
