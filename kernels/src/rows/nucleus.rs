@@ -15,6 +15,7 @@ use super::lead::forgives_division;
 use super::mass::{End, ONE, clamp, cut};
 use super::race::Noise;
 use super::row_sum;
+use super::samples::SAMPLE;
 use super::select::{List, first_sorted, gather_all, next_below, top_k};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -176,7 +177,7 @@ impl<T: Element> Row<'_, T> {
             let known = Known { from: bound, mass: (listed * ONE) as u128 };
             let about = (listed + outside[1]) as f32;
             let asked = Question { weights: &weights, end: End::Mass((most * ONE) as u128), before: 0, whole: about, known };
-            let window = asked.guess(s, row, list);
+            let window = asked.guess(s, row, SAMPLE, list);
             if !window.suits(row.len(), list) {
                 return self.winner_in_front::<S, BLOCK>(s, whole, noise, list);
             }
@@ -272,7 +273,7 @@ pub fn listed<S: Simd, T: Element, const BLOCK: usize>(
             break;
         }
         let asked = Question { weights, end: ends[0], before: 0, whole: whole as f32, known };
-        let window = asked.guess(s, row, list);
+        let window = asked.guess(s, row, SAMPLE, list);
         if !window.suits(row.len(), list) {
             break;
         }

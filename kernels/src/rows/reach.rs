@@ -10,7 +10,7 @@ pub use sums::{Masses, Ones, Sums};
 
 use super::blocks::BLOCK;
 use super::key::{ascending_to_value, order};
-use super::samples::{quantile, sample, weight_from};
+use super::samples::{SAMPLE, quantile, sample, weight_from};
 use super::select::List;
 use super::{Span, first_lanes, hits, vectors};
 use crate::element::Element;
@@ -133,7 +133,7 @@ impl<W: Sums> Reach<W> {
         s.apart(
             #[inline(always)]
             move || {
-                let taken = sample(s, part, list);
+                let taken = sample(s, part, SAMPLE, list);
                 let half = list.values.len() / 2;
                 let (values, weights) = list.values.split_at_mut(half);
                 let (values, weights) = (&mut values[..taken], &mut weights[..taken]);

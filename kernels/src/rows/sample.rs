@@ -17,7 +17,7 @@ use super::leaders::{FEWEST, guessed, leaders};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Row, Second};
 use super::race::Noise;
-use super::samples::sample;
+use super::samples::{SAMPLE, sample};
 use super::select::{List, gather};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -151,7 +151,7 @@ impl<'a, T: Element> Sample<'a, T> {
         let is_estimated = is_logits && !matches!(self.noise, Noise::Share(_));
         if 0.0 < p && p < 1.0 && is_estimated && size_of_val(row) > FAR {
             // The largest of a sample, or what comes next above it.
-            let taken = sample(s, row, list);
+            let taken = sample(s, row, SAMPLE, list);
             let center = ascending_to_value(range(s, &list.values[..taken]).1);
             if let Some((summary, whole)) = block_maxima_and_whole::<S, T, BLOCK>(s, row, maxima, center, nan) {
                 return (Found::Whole(whole), summary);

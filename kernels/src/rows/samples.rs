@@ -65,14 +65,15 @@ fn weights_under<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: S::F32, 
 /// Elements of a sample: its weight up to a value is off by 1 % then and now, by three times that at times.
 pub const SAMPLE: usize = 2048;
 
-/// Puts a sample of a row into the front half of the list, nothing of less than 16 elements; returns its size.
+/// Puts a sample of a row, of `most` elements if there are so many, into the front half of the list, nothing of less than 16 elements;
+/// returns its size.
 #[inline(always)]
-pub fn sample<S: Simd, T: Element>(s: S, row: &[T], list: &mut List<'_>) -> usize {
+pub fn sample<S: Simd, T: Element>(s: S, row: &[T], most: usize, list: &mut List<'_>) -> usize {
     s.apart(
         #[inline(always)]
         move || {
             let vectors = row.len() / 16;
-            let taken = vectors.min(list.values.len() / 32).min(SAMPLE / 16);
+            let taken = vectors.min(list.values.len() / 32).min(most / 16);
             for (i, to) in list.values.as_chunks_mut::<16>().0[..taken].iter_mut().enumerate() {
                 let v = Span { at: (i * vectors / taken) * 16, len: 16 }.load(s, row, T::NEG_INFINITY);
                 s.store(clean(s, v), to);
@@ -100,10 +101,11 @@ impl Window {
 }
 
 impl Question<'_> {
-    /// A window that a sample of the row suggests: where its weights reach the end, give or take a little. The list is lost.
+    /// A window that a sample of the row suggests, of `most` elements if there are so many: where its weights reach the end, give or take
+    /// a little. The list is lost.
     #[inline(always)]
-    pub fn guess<S: Simd, T: Element>(&self, s: S, row: &[T], list: &mut List<'_>) -> Window {
-        let taken = sample(s, row, list);
+    pub fn guess<S: Simd, T: Element>(&self, s: S, row: &[T], most: usize, list: &mut List<'_>) -> Window {
+        let taken = sample(s, row, most, list);
         let half = list.values.len() / 2;
         let (values, e) = list.values.split_at_mut(half);
         // Most of what the list takes: the sample may be wrong about that too.

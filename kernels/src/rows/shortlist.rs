@@ -85,7 +85,7 @@ impl Likely {
         (least, most): (f32, f32),
         list: &mut List<'_>,
     ) -> Option<Likely> {
-        let taken = sample(s, row, list);
+        let taken = sample(s, row, SAMPLE, list);
         for (i, index) in list.indices[..taken].iter_mut().enumerate() {
             *index = i as i32;
         }

@@ -7,7 +7,7 @@
 
 use super::key::{ascending_to_value, clean, prefix, value_to_ascending};
 use super::mass::{End, ONE, Total, bounded, mass, total};
-use super::samples::{NEARLY, Window, quantile};
+use super::samples::{NEARLY, SAMPLE, Window, quantile};
 use super::select::{List, next_above, next_below};
 use super::softmax::Weights;
 use super::survivors::Above;
@@ -203,7 +203,9 @@ pub fn flat_cut<S: Simd, T: Element>(s: S, row: &[T], asked: Question<'_>, list:
     let Question { weights, end, before, known, .. } = asked;
     // All above `high` stay; the cut is not below `low`.
     let (mut low, mut high) = (f32::NEG_INFINITY, next_below(known.from));
-    let Window { mut least, mut most, .. } = asked.guess(s, row, list);
+    // What a sample is off by has to have room in the list: of a longer row that is a smaller part.
+    let sampled = (row.len() / 32).clamp(SAMPLE, 4 * SAMPLE);
+    let Window { mut least, mut most, .. } = asked.guess(s, row, sampled, list);
     (least, most) = (least.min(high), most.min(high));
     loop {
         let Seen { above, top, listed, complete, whole, bottom } = look(s, row, weights, least, most, list);
