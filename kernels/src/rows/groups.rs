@@ -69,7 +69,7 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STE
                 &larger,
             );
             if const { MORE } {
-                // In registers: a store here and its lines of the row, which it may be taken for, would compete for the cache.
+                // In registers: what is stored competes for L1 with what comes from L2.
                 for step in (1..STEPS).rev() {
                     tops[step] = tops[step - 1];
                 }
