@@ -10,7 +10,7 @@ use crate::simd::Simd;
 const WORD: usize = 64;
 /// Places that are written at once, at most.
 const ROOM: usize = room(WORD);
-/// A block is asked for before so many bytes of others are looked through: the row lies in the second cache.
+/// A block is asked for so many bytes of blocks ahead of the one that is looked through: the row lies in the second cache.
 const AHEAD: usize = 2 << 10;
 
 /// Room for the indices of a block, and for what is written behind them.

@@ -1,15 +1,15 @@
-//! Groups of 16 blocks of a row, of each of which the larger lanes end in one lane of a vector.
+//! Groups of 16 blocks of a row: the largest of each block ends in a lane of one vector.
 
 use super::runs::{Length, is_long_of_halves, runs};
 use crate::element::Element;
 use crate::simd::Simd;
 
-/// How many blocks are folded in registers at once: of 1 KiB together, or of 4.
+/// How many blocks are folded in registers at once: of 1 KiB together, no more than 8, or of 4, no more than 16.
 const fn step<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>() -> usize {
     let bytes = if MORE { 4 << 10 } else { 1 << 10 };
     match bytes / size_of::<[T; BLOCK]>() {
         _ if !S::IS_WIDE => 1,
-        16.. => 16,
+        16.. if MORE => 16,
         8.. => 8,
         4.. => 4,
         2.. => 2,
@@ -43,7 +43,7 @@ pub fn each_group<S: Simd, T: Element, const BLOCK: usize, const MORE: bool>(
 }
 
 /// [`each_group`], `STEP` blocks in a turn of the loop: of these the larger lanes are found in registers. Short steps are read in
-/// ascending order within a run, since processors see streams ahead so; long ones, each a page, from the end.
+/// ascending order within a run, since processors see streams ahead so; with `MORE` the last comes first, and no order is kept within one.
 #[inline(always)]
 fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STEP: usize, const STEPS: usize>(
     s: S,
@@ -55,17 +55,22 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STE
 ) {
     const { assert!(STEP * STEPS == 16) };
     let (groups, maxima) = (row.as_chunks::<BLOCK>().0.as_chunks::<16>().0, maxima.as_chunks_mut::<16>().0);
-    let (mut each, mut tops) = (Each([[0.0; 16]; STEPS]), [s.splat(0.0); STEPS]);
+    let (mut each, mut found, mut tops) = (Each([[0.0; 16]; STEPS]), [s.splat(0.0); STEP], [s.splat(0.0); STEPS]);
     let length = if const { MORE } { Length::Step } else { Length::Growing };
     for run in runs::<T>(groups.len(), 16 * BLOCK, length) {
         let maxima = &mut maxima[run.clone()];
         let steps = groups[run].as_flattened().as_chunks::<STEP>().0;
         for turn in 0..steps.len() {
             let i = if const { MORE } { steps.len() - 1 - turn } else { turn };
+            if const { !MORE } {
+                for (found, block) in found.iter_mut().zip(&steps[i]) {
+                    *found = top_of(block);
+                }
+            }
             let top = fold::<S, 1, STEP>(
                 s,
                 #[inline(always)]
-                |lane| top_of(&steps[i][lane]),
+                |lane| if const { MORE } { top_of(&steps[i][lane]) } else { found[lane] },
                 &larger,
             );
             if const { MORE } {
@@ -99,8 +104,8 @@ fn in_steps<S: Simd, T: Element, const BLOCK: usize, const MORE: bool, const STE
 #[repr(align(64))]
 struct Each<const N: usize>([[f32; 16]; N]);
 
-/// The larger lanes of vectors, by a tree of folds: those of `top(l)`, for `l` every multiple of `UNIT` below `END`, end in the `UNIT` lanes
-/// from `l` on, and the same in each `END` lanes.
+/// The larger lanes of `END / UNIT` vectors, by a tree of folds. Lanes are numbered from a multiple of `END` on: the `UNIT` lanes from
+/// `l` on, a multiple of `UNIT`, get the larger ones of `top(l)`, each of those that are a multiple of `UNIT` away from it.
 #[inline(always)]
 fn fold<S: Simd, const UNIT: usize, const END: usize>(
     s: S,

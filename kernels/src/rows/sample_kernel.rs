@@ -1,4 +1,4 @@
-//! [`Sample`] as a kernel: by blocks of which size.
+//! [`Sample`] as a kernel, and the size of its blocks.
 
 use super::blocks::{BLOCK, LONGER_BLOCK, WIDER_BLOCK};
 use super::runs::runs_are_short;
@@ -50,7 +50,7 @@ impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
 }
 
 impl<T: Element> Sample<'_, T> {
-    /// Whether the row is long and little of it is looked for. Measured on processors that have AMX.
+    /// Whether the row is long, and mostly little of it is looked for. Measured on processors that have AMX.
     #[inline(always)]
     fn is_long_for_few(&self) -> bool {
         let (n, Stages { k, p, min_p, is_logits }) = (self.row.len(), self.stages);

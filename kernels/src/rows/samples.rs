@@ -62,7 +62,7 @@ fn weights_under<S: Simd>(s: S, values: &[f32], weights: &[f32], bound: S::F32, 
     s.select(s.le(bound, span.load(s, values, f32::NAN)), span.load(s, weights, 0.0), s.splat(0.0))
 }
 
-/// Elements of a sample: its weight up to a value is off by 1 % then and now, by three times that at times.
+/// Elements of a sample, if not more are asked for: its weight up to a value is off by 1 % then and now, by three times that at times.
 pub const SAMPLE: usize = 2048;
 
 /// Puts a sample of a row, of `most` elements if there are so many, into the front half of the list, nothing of less than 16 elements;

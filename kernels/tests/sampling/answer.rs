@@ -129,7 +129,7 @@ pub fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, ki
         1 | 3 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         _ => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements },
     };
-    check::<T, OTHER>(&row, stages, noise, (elements, seed), outputs);
+    check::<T, OTHER>(&row, stages, noise, (elements, seed), outputs, kind);
 }
 
 /// The same of given stages and noise, which is drawn from `seed` for so many elements, if it is.
@@ -139,6 +139,7 @@ pub fn check<T: Element, const OTHER: usize>(
     noise: Noise<'_>,
     (elements, seed): (u64, u64),
     outputs: bool,
+    kind: usize,
 ) {
     let v = row.len();
     let mut expected = defined(row, &stages, &noise, elements, seed);
@@ -152,7 +153,7 @@ pub fn check<T: Element, const OTHER: usize>(
             found(|row| level.run(Blocked::<T, OTHER>(row)), row, stages, noise, [outputs; 2], 2048),
         ];
         for found in found {
-            assert!(found == expected, "{level:?} v={v} {stages:?} {noise:?}");
+            assert!(found == expected, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");
         }
     }
 }
