@@ -37,8 +37,9 @@ mod first_max;
 pub use first_max::{FirstMax, Summary};
 
 mod blocks;
-mod groups;
 pub use blocks::{BLOCK, maxima_len};
+
+mod groups;
 
 mod lane_best;
 mod threshold;
