@@ -136,6 +136,9 @@ fn main() {
         setting.measure(&normals, &top_k("top-k 50 with q"));
         setting.measure(&normals, &case("top-k 50, top-p 0.9, min-p 0.05 with q", 50, 0.9, 0.05, Q));
         setting.measure(&normals, &case("top-k 50, top-p 0.9, min-p 0.05, multinomial", 50, 0.9, 0.05, Draw));
+        setting.measure(&normals, &case("top-k 50, top-p 0.9 with q", 50, 0.9, 0.0, Q));
+        setting.measure(&normals, &case("top-k 50, top-p 0.9, multinomial", 50, 0.9, 0.0, Draw));
+        setting.measure(&peaked, &case("top-k 20, top-p 0.8 with q, peaked", 20, 0.8, 0.0, Q));
         setting.measure(&normals, &case("top-k 200 with q", 200, 1.0, 0.0, Q));
         setting.measure(&normals, &case("top-k 1024 with q", 1024, 1.0, 0.0, Q));
         setting.measure(&spike, &top_k("top-k 50 with q, a spike"));

@@ -160,7 +160,7 @@ fn half_rows() {
 fn long_rows() {
     let mut random = Random(5);
     // The last is the longest that there may be.
-    for (v, more) in [(20_000, 6), (70_001, 6), (1 << 20, 1)] {
+    for (v, more) in [(20_000, 10), (70_001, 10), (1 << 20, 1)] {
         for i in 0..2 + rounds(more) {
             let mut case = case::<f32>(&mut random, 2, v);
             if i == 0 {
@@ -173,6 +173,11 @@ fn long_rows() {
                 case.logits = (0..2 * v).map(|i| if i < v { random.unit().round() } else { 3.0 * random.unit() }).collect();
                 (case.top_k, case.top_p) = (vec![0; 2], vec![0.97, 0.999]);
                 case.q = Some((0..2 * v).map(|_| random.unit().abs() + random.unit().powi(2)).collect());
+            } else if i < 6 {
+                // Few of many.
+                case.logits = (0..2 * v).map(|_| 4.0 * (random.unit() + random.unit() + random.unit())).collect();
+                (case.top_k, case.top_p) = (vec![50, 1 + random.below(130) as i32], vec![1.0, [0.5, 0.9, 0.98][random.below(3)]]);
+                case.q = Some((0..2 * v).map(|_| -random.unit().abs().ln()).collect());
             }
             let expected = case.defined();
             for host in hosts() {
@@ -195,12 +200,13 @@ fn long_rows() {
 fn scores_close_together() {
     let mut random = Random(6);
     for v in [40, 900, 20_000] {
-        for round in 0..rounds(24) {
+        for round in 0..rounds(60) {
             let apart = [0.0, 1e-7, 1e-6, 1e-5, 1e-3, 0.1][round % 6];
             let spread = [0.5, 4.0, 12.0][random.below(3)];
             let logits: Vec<f32> = (0..v).map(|_| spread * (random.unit() + random.unit())).collect();
             let (mut order, mut pr) = (vec![0; v], vec![0.0; v]);
-            let n = reference::survivors_v1(&logits, 0, 0.9, &mut order, &mut pr);
+            let k = [0, 0, 20, 50, 300][random.below(5)].min(v);
+            let n = reference::survivors_v1(&logits, k, 0.9, &mut order, &mut pr);
             let other_sum = [0.0, 0.0, 0.03, -0.1, 1.0][random.below(5)] * random.unit();
             let near_the_cut = random.below(3) == 0;
             let noise = |(place, &weight): (usize, &f32)| {
@@ -209,10 +215,10 @@ fn scores_close_together() {
             };
             let q = Some(pr.iter().enumerate().map(noise).collect());
             let eps = [1e-8, 1e-8, 0.0, 1e-20, 1e-19][random.below(5)];
-            let case = Case { v, logits, top_k: vec![0], top_p: vec![0.9], q, eps };
+            let case = Case { v, logits, top_k: vec![k as i32], top_p: vec![0.9], q, eps };
             let expected = case.defined();
             for host in hosts() {
-                assert_eq!(case.chosen(&host), expected.chosen, "{:?} {v} {apart} {spread}", host.isa());
+                assert_eq!(case.chosen(&host), expected.chosen, "{:?} {v} {k} {apart} {spread}", host.isa());
             }
         }
     }

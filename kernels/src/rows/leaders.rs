@@ -1,6 +1,7 @@
 //! The choice of top-k by its first ranks: a list of these is short, and the noises of the other ranks mostly show that none of them
 //! wins. Where top-p or min-p end it before that, or hardly beyond, the others are not even asked.
 
+use super::first_max::Summary;
 use super::front::Front;
 use super::lane_best::Best;
 use super::largest::First;
@@ -15,12 +16,12 @@ use crate::element::Element;
 use crate::simd::Simd;
 
 /// How many of k ranks are listed first, at least.
-pub(super) fn leaders(k: usize) -> usize {
+fn leaders(k: usize) -> usize {
     if k <= ALL { k } else { (k / 4).max(SOME) }
 }
 
 /// Which of the maxima the guess is about, where so many are listed; 0 for none.
-pub(super) fn guessed(listed: usize) -> usize {
+fn guessed(listed: usize) -> usize {
     if listed <= GUESSED { listed } else { 0 }
 }
 
@@ -32,7 +33,7 @@ const SOME: usize = 24;
 const FLAT: f32 = 2.0;
 /// So many leaders are listed down to a guess of the last of them; where there are more, or fewer than this come, down to a bound.
 const GUESSED: usize = Best::<f32>::MOST;
-pub(super) const FEWEST: usize = 12;
+const FEWEST: usize = 12;
 /// Numbers that are drawn before it is known how many are needed: mostly no more where top-p or min-p cut.
 const DRAWN: usize = 32;
 /// More than all roundings of a weight.
@@ -92,6 +93,19 @@ impl<T: Element> Sample<'_, T> {
         is_logits && !tiny && !asked_for && forgives_division(&self.noise)
     }
 
+    /// The first pass of top-k, and a guess of what its last leader reaches.
+    #[inline(always)]
+    pub(super) fn scan_ranks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (First, Summary, Option<f32>) {
+        let (row, nan, Stages { k, min_p, .. }) = (self.row, self.nan, self.stages);
+        let asked = match self.may_be_led() {
+            // Min-p mostly says itself down to where to list.
+            true => ([leaders(k), k.min(FEWEST)], if min_p > 0.0 { 0 } else { guessed(leaders(k)) }),
+            false => ([k; 2], 0),
+        };
+        let Workspace { list, maxima } = &mut self.work;
+        First::pass::<S, T, BLOCK>(s, row, asked, maxima, list, nan)
+    }
+
     /// The choice, if a leader surely wins.
     #[inline(always)]
     pub(super) fn certain_leader<S: Simd, const BLOCK: usize>(
@@ -135,10 +149,8 @@ impl<T: Element> Sample<'_, T> {
                 if p < 1.0 {
                     let others = (k - n) as f64 * f64::from(weights[n - 1]);
                     let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
-                    if !ends && !all {
-                        return None;
-                    }
-                    front = part;
+                    // Where it may end further on, so may who wins be there.
+                    front = if ends || all { part } else { Front { most: k, ..part } };
                 }
                 if min_p > 0.0 {
                     let (least, most) = (count(s, weights, min_p * (1.0 + SLACK)), count(s, weights, min_p * (1.0 - SLACK)));

@@ -13,7 +13,6 @@ use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
 use super::largest::First;
 use super::lead::{certain_race, certain_race_above, certain_race_row};
-use super::leaders::{FEWEST, guessed, leaders};
 use super::min_p::{reaches_often, surroundings};
 use super::nucleus::{Row, Second};
 use super::race::Noise;
@@ -135,18 +134,12 @@ impl<'a, T: Element> Sample<'a, T> {
     /// The first pass.
     #[inline(always)]
     fn scan<S: Simd, const BLOCK: usize>(&mut self, s: S) -> (Found, Summary) {
-        let (row, nan, Stages { k, p, min_p, is_logits }) = (self.row, self.nan, self.stages);
-        let by_leaders = self.may_be_led();
-        let Workspace { list, maxima } = &mut self.work;
+        let (row, nan, Stages { k, p, is_logits, .. }) = (self.row, self.nan, self.stages);
         if k > 0 {
-            let asked = match by_leaders {
-                // Min-p mostly says itself down to where to list.
-                true => ([leaders(k), k.min(FEWEST)], if min_p > 0.0 { 0 } else { guessed(leaders(k)) }),
-                false => ([k; 2], 0),
-            };
-            let (first, summary, guess) = First::pass::<S, T, BLOCK>(s, row, asked, maxima, list, nan);
-            return (if by_leaders { Found::Leaders(first, guess) } else { Found::Top(first) }, summary);
+            let (first, summary, guess) = self.scan_ranks::<S, BLOCK>(s);
+            return (if self.may_be_led() { Found::Leaders(first, guess) } else { Found::Top(first) }, summary);
         }
+        let Workspace { list, maxima } = &mut self.work;
         // Adding up is hidden behind reading.
         let is_estimated = is_logits && !matches!(self.noise, Noise::Share(_));
         if 0.0 < p && p < 1.0 && is_estimated && size_of_val(row) > FAR {

@@ -52,7 +52,7 @@ impl<T: Element, const BLOCK: usize> Kernel for Blocked<'_, T, BLOCK> {
 impl<T: Element> Sample<'_, T> {
     /// Whether the row is long, and mostly little of it is looked for. Measured on processors that have AMX.
     #[inline(always)]
-    fn is_long_for_few(&self) -> bool {
+    pub(super) fn is_long_for_few(&self) -> bool {
         let (n, Stages { k, p, min_p, is_logits }) = (self.row.len(), self.stages);
         let few = if k > 0 { self.may_be_led() && k <= n / (2 * LONGER_BLOCK) } else { is_logits && p >= 1.0 && min_p > 0.0 };
         n >= LONG && few && runs_are_short()

@@ -5,9 +5,9 @@
 //! list, else by a softmax over the probabilities, whose sum runs over the row by index. A choice asks for these sums only where
 //! their last bits can change it.
 
-use super::blocks::{BLOCK, block_maxima};
+use super::blocks::{BLOCK, LONGER_BLOCK, block_maxima};
 use super::estimate::Whole;
-use super::first_max::{Summary, first_max};
+use super::first_max::first_max;
 use super::front::{Front, sum};
 use super::largest::First;
 use super::lead::{certain_race, certain_race_row, forgives_division};
@@ -15,7 +15,7 @@ use super::mass::cut;
 use super::nucleus::{Nucleus, Row, Second, top_p};
 use super::race::{Noise, race, race_row};
 use super::ranks::race_sorted;
-use super::sample::{Choice, Workspace, first_of, status_of};
+use super::sample::{Choice, Sample, Stages, Workspace, first_of, status_of};
 use super::select::List;
 use super::softmax::{Weights, softmax_of_list, weight};
 use super::survivors::Above;
@@ -58,29 +58,75 @@ impl<T: Element> Kernel for SampleV1<'_, T> {
             let empty = summary.max == f32::NEG_INFINITY;
             return Choice { token, status: status_of(summary, empty) };
         }
-        let (first, summary) = self.scan(s);
-        let (max, empty) = (summary.max, summary.max == f32::NEG_INFINITY);
-        let on = self.p > 0.0 && self.p < 1.0;
-        let token = match first {
-            _ if empty => self.nothing(),
-            Some(first) => self.list(s, first, on),
-            None if on => self.nucleus(s, max),
-            None => self.whole(s, max),
-        };
-        Choice { token, status: status_of(summary, empty) }
+        if self.k == 0 {
+            self.by_nucleus(s)
+        } else if const { S::IS_WIDE && size_of::<T>() == size_of::<f32>() } && self.ranks().is_long_for_few() {
+            self.by_ranks::<S, LONGER_BLOCK>(s)
+        } else {
+            self.by_ranks::<S, BLOCK>(s)
+        }
     }
 }
 
 impl<'a, T: Element> SampleV1<'a, T> {
-    /// The first pass: for top-k whichever suits it.
+    /// Without top-k.
     #[inline(always)]
-    fn scan<S: Simd>(&mut self, s: S) -> (Option<First>, Summary) {
-        let (row, k, nan, Workspace { list, maxima }) = (self.row, self.k, self.nan, &mut self.work);
-        if k == 0 {
-            return (None, block_maxima::<S, T, BLOCK>(s, row, maxima, nan));
+    fn by_nucleus<S: Simd>(&mut self, s: S) -> Choice {
+        let summary = block_maxima::<S, T, BLOCK>(s, self.row, self.work.maxima, self.nan);
+        let (max, empty) = (summary.max, summary.max == f32::NEG_INFINITY);
+        let token = match self.is_cut() {
+            _ if empty => self.nothing(),
+            true => self.nucleus(s, max),
+            false => self.whole(s, max),
+        };
+        Choice { token, status: status_of(summary, empty) }
+    }
+
+    /// Top-k, and top-p where it is on.
+    #[inline(always)]
+    fn by_ranks<S: Simd, const BLOCK: usize>(&mut self, s: S) -> Choice {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let mut ranks = self.ranks();
+                let (mut first, summary, guess) = ranks.scan_ranks::<S, BLOCK>(s);
+                let (max, empty) = (summary.max, summary.max == f32::NEG_INFINITY);
+                let status = status_of(summary, empty);
+                if empty {
+                    return Choice { token: self.nothing(), status };
+                }
+                if ranks.may_be_led() {
+                    if let Some(token) = ranks.certain_leader::<S, BLOCK>(s, max, (&mut first, guess)) {
+                        return Choice { token, status };
+                    }
+                    first = ranks.all_ranks::<S, BLOCK>(s, first);
+                }
+                Choice { token: self.list::<S, BLOCK>(s, first), status }
+            },
+        )
+    }
+
+    /// What chooses the same token if a leader surely wins: other sums of the list are common divisors of its weights, and where top-p ends
+    /// by the number above p, which is no further from p than what a leader leaves open.
+    #[inline(always)]
+    fn ranks(&mut self) -> Sample<'_, T> {
+        let p = if self.is_cut() { self.p } else { f32::INFINITY };
+        let Workspace { list, maxima } = &mut self.work;
+        Sample {
+            row: self.row,
+            stages: Stages { k: self.k, p, min_p: 0.0, is_logits: true },
+            noise: self.noise,
+            nan: self.nan,
+            filtered: self.filtered.as_deref_mut(),
+            middle: None,
+            work: Workspace { list: list.reborrow(), maxima },
         }
-        let (first, summary, _) = First::pass::<S, T, BLOCK>(s, row, ([k; 2], 0), maxima, list, nan);
-        (Some(first), summary)
+    }
+
+    /// Whether top-p is on.
+    #[inline(always)]
+    fn is_cut(&self) -> bool {
+        self.p > 0.0 && self.p < 1.0
     }
 
     #[inline(always)]
@@ -108,13 +154,14 @@ impl<'a, T: Element> SampleV1<'a, T> {
         }
     }
 
-    /// Top-k, and top-p where it is on.
+    /// The choice from the list of top-k, or from what top-p leaves of it.
     #[inline(always)]
-    fn list<S: Simd>(&mut self, s: S, mut first: First, on: bool) -> usize {
+    fn list<S: Simd, const BLOCK: usize>(&mut self, s: S, mut first: First) -> usize {
+        let is_cut = self.is_cut();
         let Workspace { list, maxima } = &mut self.work;
         first.largest::<S, T, BLOCK>(s, self.row, self.k, maxima, list);
         let mut n = self.k;
-        if on {
+        if is_cut {
             let mut all = [0.0; MAX_K];
             let probabilities = &mut all[..n];
             probabilities.copy_from_slice(&list.values[..n]);

@@ -60,7 +60,8 @@ fn choices_among_few_of_long_rows_equal_the_definition() {
             let q: Vec<f32> = (0..v).map(|_| -random.unit().abs().ln()).collect();
             let k = [1, 24, 50, 100, v / 512][random.below(5)];
             let (seed, elements) = (random.bits(), 1 << 30);
-            for (k, p, min_p) in [(k, 1.0, 0.0), (k, 0.9, 0.05), (k, 1.0, 0.3), (0, 1.0, 0.05), (0, 1.0, 0.5)] {
+            let ranks = [(1.0, 0.0), (0.9, 0.0), (0.5, 0.0), (0.9, 0.05), (1.0, 0.3)].map(|(p, min_p)| (k, p, min_p));
+            for (k, p, min_p) in ranks.into_iter().chain([(0, 1.0, 0.05), (0, 1.0, 0.5)]) {
                 let stages = Stages { k, p, min_p, is_logits: true };
                 let numbers = Exponential::new(seed, 0, elements);
                 for noise in [Noise::Given { q: &q, eps: 1e-8 }, Noise::Drawn { numbers, first: seed % elements }] {
