@@ -165,6 +165,7 @@ fn main() {
         setting.measure(&flat, &case("multinomial alone, flat", 0, 1.0, 0.0, Draw));
         setting.measure(&short, &top_k("bf16: top-k 50 with q"));
         setting.measure(&half_precision, &top_k("f16: top-k 50 with q"));
+        setting.measure(&short, &case("bf16: min-p 0.05 with q", 0, 1.0, 0.05, Q));
         setting.measure(&half_precision, &case("f16: argmax", 0, 1.0, 0.0, Best));
     }
 }

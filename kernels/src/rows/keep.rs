@@ -23,6 +23,8 @@ pub(super) enum Found {
     Leaders(First, Option<f32>),
     /// Without top-k, maxima of blocks.
     Blocks,
+    /// Those of what is above 0, in wide blocks, for min-p.
+    Halves,
     /// The same and, for a nucleus, the sum of the row.
     Whole(Whole),
 }

@@ -13,7 +13,7 @@ use crate::simd::Simd;
 /// The block of a top-k that is large for its row.
 const SMALL: usize = 16;
 /// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
-const WIDE: usize = 128;
+pub(super) const WIDE: usize = 128;
 /// Rows longer than this have blocks enough for every top-k.
 const LONG: usize = 1 << 18;
 

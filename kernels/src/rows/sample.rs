@@ -11,16 +11,14 @@ use super::first_max::{Summary, first_max, position};
 use super::front::Front;
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
-use super::largest::First;
-use super::lead::{certain_race, certain_race_above, certain_race_row};
-use super::min_p::{reaches_often, surroundings};
+use super::lead::{certain_race, certain_race_row};
+use super::min_p::surroundings;
 use super::nucleus::{Row, Second};
 use super::race::Noise;
 use super::samples::{SAMPLE, sample};
-use super::select::{List, gather};
+use super::select::List;
 use super::softmax::Weights;
-use super::survivors::Above;
-use super::threshold::{count, range};
+use super::threshold::range;
 use crate::element::Element;
 use crate::simd::Simd;
 
@@ -139,6 +137,9 @@ impl<'a, T: Element> Sample<'a, T> {
             let (first, summary, guess) = self.scan_ranks::<S, BLOCK>(s);
             return (if self.may_be_led() { Found::Leaders(first, guess) } else { Found::Top(first) }, summary);
         }
+        if let Some(summary) = self.scan_halves(s) {
+            return (Found::Halves, summary);
+        }
         let Workspace { list, maxima } = &mut self.work;
         // Adding up is hidden behind reading.
         let is_estimated = is_logits && !matches!(self.noise, Noise::Share(_));
@@ -205,7 +206,7 @@ impl<'a, T: Element> Sample<'a, T> {
         match (p < 1.0, min_p > 0.0) {
             (true, _) => self.certain_nucleus::<S, BLOCK>(s, max, found),
             _ if self.middle.is_some() => Err(None),
-            (_, true) => self.certain_min_p::<S, BLOCK>(s, max).ok_or(None),
+            (_, true) => self.certain_min_p::<S, BLOCK>(s, max, matches!(found, Found::Halves)).ok_or(None),
             (_, false) => self.certain_whole::<S, BLOCK>(s, max).ok_or(None),
         }
     }
@@ -286,46 +287,6 @@ impl<'a, T: Element> Sample<'a, T> {
             self.finish_list_outputs(s, most, false);
         }
         (place < least).then_some(token)
-    }
-
-    #[inline(always)]
-    fn certain_min_p<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32) -> Option<usize> {
-        s.apart(
-            #[inline(always)]
-            move || {
-                let Workspace { list, maxima } = &mut self.work;
-                let (row, sure) = (self.row, surroundings(s, self.stages.min_p, max)?);
-                let blocks = row.len().div_ceil(BLOCK);
-                let (n, at) = match First::Blocks.near::<S, T, BLOCK>(s, row, sure.0, maxima, list) {
-                    Some(n) => (n, blocks),
-                    None if reaches_often(s, row, sure.0, list.values.len() / 2) => (0, 0),
-                    None => gather::<S, T, BLOCK>(s, row, maxima, sure.0, 0, list, 0),
-                };
-                if at < blocks {
-                    if matches!(self.noise, Noise::None) {
-                        return None;
-                    }
-                    let token = certain_race_above(s, row, max, sure, &self.noise, list)?;
-                    let fill = self.fill();
-                    if let Some(filtered) = &mut self.filtered {
-                        Above::from(sure.0).copy(s, row, fill, filtered);
-                    }
-                    return Some(token);
-                }
-                if count(s, &list.values[..n], sure.1) < n {
-                    return None;
-                }
-                Weights::Shifted { max }.apply(s, &mut list.values[..n]);
-                let token = match self.noise {
-                    Noise::None => first_of::<S, T, BLOCK>(s, row, maxima, max),
-                    noise => list.indices[certain_race(s, &list.values[..n], &noise)?] as usize,
-                };
-                if self.filtered.is_some() {
-                    self.finish_list_outputs(s, n, false);
-                }
-                Some(token)
-            },
-        )
     }
 
     #[inline(always)]

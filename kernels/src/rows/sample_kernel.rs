@@ -2,7 +2,7 @@
 
 use super::blocks::{BLOCK, LONGER_BLOCK, WIDER_BLOCK};
 use super::runs::runs_are_short;
-use super::sample::{Choice, Sample, Stages};
+use super::sample::{Choice, Sample};
 use crate::dispatch::{Isa, Kernel};
 use crate::element::Element;
 use crate::per_element::per_element;
@@ -53,8 +53,8 @@ impl<T: Element> Sample<'_, T> {
     /// Whether the row is long, and mostly little of it is looked for. Measured on processors that have AMX.
     #[inline(always)]
     pub(super) fn is_long_for_few(&self) -> bool {
-        let (n, Stages { k, p, min_p, is_logits }) = (self.row.len(), self.stages);
-        let few = if k > 0 { self.may_be_led() && k <= n / (2 * LONGER_BLOCK) } else { is_logits && p >= 1.0 && min_p > 0.0 };
+        let (n, k) = (self.row.len(), self.stages.k);
+        let few = if k > 0 { self.may_be_led() && k <= n / (2 * LONGER_BLOCK) } else { self.is_min_p_alone() };
         n >= LONG && few && runs_are_short()
     }
 }

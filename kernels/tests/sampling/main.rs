@@ -72,6 +72,30 @@ fn choices_among_few_of_long_rows_equal_the_definition() {
     }
 }
 
+/// What min-p leaves of 16-bit rows is looked for as integers where it is above 0; below that, or where much is left, it is not.
+#[test]
+fn min_p_of_half_rows_equals_the_definition() {
+    let mut random = Random(18);
+    for v in [100, 1000, 5000, 40_001].into_iter().take(2 + rounds(2)) {
+        for kind in 0..KINDS {
+            for up in [0.0, 12.0, -40.0] {
+                let row: Vec<f32> = row(&mut random, kind, v).into_iter().map(|x| x + up).collect();
+                let q: Vec<f32> = (0..v).map(|_| -random.unit().abs().ln()).collect();
+                let (seed, elements) = (random.bits(), 1 << 30);
+                let min_p = [0.05, 0.3, 1e-3, 1e-6, 0.999, 1e-25][random.below(6)];
+                let stages = Stages { k: 0, p: 1.0, min_p, is_logits: true };
+                let numbers = Exponential::new(seed, 0, elements);
+                for noise in [Noise::Given { q: &q, eps: 1e-8 }, Noise::Drawn { numbers, first: seed % elements }] {
+                    let narrowed: Vec<bf16> = row.iter().map(|&x| bf16::narrow(x)).collect();
+                    check::<bf16, 64>(&narrowed, stages, noise, (elements, seed), false, kind);
+                    let narrowed: Vec<f16> = row.iter().map(|&x| f16::narrow(x)).collect();
+                    check::<f16, 64>(&narrowed, stages, noise, (elements, seed), false, kind);
+                }
+            }
+        }
+    }
+}
+
 /// As long as they may be, where lists are longer and a first pass may drop candidates.
 #[test]
 fn the_longest_rows_equal_the_definition() {
