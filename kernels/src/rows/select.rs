@@ -234,7 +234,9 @@ pub fn top_k_above<S: Simd, T: Element, const BLOCK: usize>(
     // Room for more than the bound lets through, and not for all that is equal.
     let room = (2 * k + 2 * BLOCK).next_power_of_two().max(1024).min(list.values.len());
     let few = room.min(4 * k + find::room(BLOCK));
-    let (mut n, mut at) = gather::<S, T, BLOCK>(s, row, maxima, least, 0, &mut list.first(few), 0);
+    // All numbers of blocks at once: what is looked through in a row is asked for ahead.
+    let mut front = List { values: &mut *list.values, indices: &mut list.indices[..few] };
+    let (mut n, mut at) = gather::<S, T, BLOCK>(s, row, maxima, least, 0, &mut front, 0);
     if at < blocks {
         let finer = finer_bound::<S, T, BLOCK>(s, row, maxima, (k, least), &mut list.values[n..]);
         if finer > least {
