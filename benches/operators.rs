@@ -8,6 +8,7 @@ mod floor_of_row;
 mod fresh;
 mod logits;
 mod median;
+mod ranks;
 
 use arguments::Arguments;
 use floor_of_row::floor_of_row;
@@ -97,6 +98,7 @@ fn measure(
     let (mut floors, mut times) = (vec![], vec![]);
     for next in rows.chunks_exact(v).cycle().take(turns) {
         bench.turn += 1;
+        ranks::turn(&mut bench.q);
         floors.push(floor_of_row(level, &mut bench.row, next).0);
         times.push(call(bench).expect("a valid call"));
     }
