@@ -30,7 +30,7 @@ pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
     mut n: usize,
 ) -> (usize, usize) {
-    debug_assert!(list.values.len() >= n + room(BLOCK));
+    debug_assert!(list.values.len() >= n + room(BLOCK) && list.indices.len() >= n + room(BLOCK));
     let maxima = &maxima[..row.len().div_ceil(BLOCK)];
     let hits = bytemuck::cast_slice_mut::<f32, i32>(&mut list.values[n..]);
     while from < maxima.len() {

@@ -23,10 +23,10 @@ pub(super) enum Found {
     Leaders(First, Option<f32>),
     /// Without top-k, maxima of blocks.
     Blocks,
-    /// Those of what is above 0, in wide blocks, for min-p.
-    Halves,
     /// The same and, for a nucleus, the sum of the row.
     Whole(Whole),
+    /// Maxima of what is above 0, in wide blocks, for min-p alone.
+    Halves,
 }
 
 /// What the stages leave.

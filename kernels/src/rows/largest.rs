@@ -12,7 +12,7 @@ use crate::simd::Simd;
 
 /// The block of a top-k that is large for its row.
 const SMALL: usize = 16;
-/// The block of a top-k of 16-bit numbers, which are compared 32 at a time.
+/// The block of 16-bit numbers, which are compared 32 at a time.
 pub(super) const WIDE: usize = 128;
 /// Rows longer than this have blocks enough for every top-k.
 const LONG: usize = 1 << 18;

@@ -149,7 +149,7 @@ impl<T: Element> Sample<'_, T> {
                 if p < 1.0 {
                     let others = (k - n) as f64 * f64::from(weights[n - 1]);
                     let (part, ends) = Front::in_list(s, weights, [0.0, others], p);
-                    // Where it may end further on, so may who wins be there.
+                    // Where it may end further on, the winner may be there too.
                     front = if ends || all { part } else { Front { most: k, ..part } };
                 }
                 if min_p > 0.0 {

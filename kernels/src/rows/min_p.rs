@@ -76,8 +76,8 @@ impl<T: Element> Sample<'_, T> {
         k == 0 && p >= 1.0 && (TINY..1.0).contains(&min_p) && is_logits
     }
 
-    /// The first pass over a row of 16-bit numbers of which min-p leaves few, as integers: maxima of what is above 0, in wide blocks. `None`
-    /// where it is another row or question, or its maximum is not above 0.
+    /// The first pass for min-p alone over a row of 16-bit numbers, as integers: maxima of what is above 0, in wide blocks. `None` for other
+    /// rows and questions, where the maximum is not above 0, and where a NaN was in the way.
     #[inline(always)]
     pub(super) fn scan_halves<S: Simd>(&mut self, s: S) -> Option<Summary> {
         if const { size_of::<T>() != 2 } || !self.is_min_p_alone() || self.middle.is_some() || !forgives_division(&self.noise) {

@@ -106,8 +106,8 @@ impl<'a, T: Element> SampleV1<'a, T> {
         )
     }
 
-    /// What chooses the same token if a leader surely wins: other sums of the list are common divisors of its weights, and where top-p ends
-    /// by the number above p, which is no further from p than what a leader leaves open.
+    /// What chooses the same token if a leader surely wins. Its other sums are common divisors of the weights. Top-p ends there by the
+    /// number above p: nearer to p than what a leader leaves open or, for tiny ones, below the first weight alone.
     #[inline(always)]
     fn ranks(&mut self) -> Sample<'_, T> {
         let p = if self.is_cut() { self.p } else { f32::INFINITY };

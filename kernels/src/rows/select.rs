@@ -24,7 +24,7 @@ use crate::simd::{Dot, Simd};
 
 /// Entries of a row: cleaned values, and where they stand.
 pub struct List<'a> {
-    /// As many as the indices, a power of two of at least 16.
+    /// As many as the indices, a power of two of at least 16; while elements are gathered perhaps more.
     pub values: &'a mut [f32],
     /// As many as the values.
     pub indices: &'a mut [i32],

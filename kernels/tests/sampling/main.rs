@@ -8,7 +8,7 @@ mod hard;
 mod nuclei;
 mod ranks;
 
-use answer::{KINDS, check, compare, row};
+use answer::{KINDS, check, compare, defined, found, row};
 use common::{Random, levels, rounds};
 use half::{bf16, f16};
 use tilekern_kernels::element::Element;
@@ -90,6 +90,11 @@ fn min_p_of_half_rows_equals_the_definition() {
                     check::<bf16, 64>(&narrowed, stages, noise, (elements, seed), false, kind);
                     let narrowed: Vec<f16> = row.iter().map(|&x| f16::narrow(x)).collect();
                     check::<f16, 64>(&narrowed, stages, noise, (elements, seed), false, kind);
+                    let expected = defined(&narrowed, &stages, &noise, elements, seed);
+                    for level in levels() {
+                        let found = found(|row| level.run(row), &narrowed, stages, noise, [true, false], usize::MAX);
+                        assert!(found.filtered == expected.filtered, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");
+                    }
                 }
             }
         }

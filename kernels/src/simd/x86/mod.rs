@@ -2,8 +2,8 @@
 
 /// Two functions that run what they are given with these features: one that goes into a caller which has them, and one that is called.
 ///
-/// What keeps the latter apart is `#[cold]`, if it can be: generic functions that are never inlined are shared with other crates, and called
-/// through a table, of which a short call finds each entry far away. Cold ones are not, and short loops lose nothing.
+/// What keeps the latter apart is `#[cold]`, if it can be, by which all but tiny ones stay apart: generic functions that are never inlined
+/// are shared with other crates, and called through a table, of which a short call finds each entry far away. Cold ones are not.
 macro_rules! compiled_with {
     ($here:ident, #[$kept:meta] $apart:ident, $features:literal) => {
         #[target_feature(enable = $features)]
