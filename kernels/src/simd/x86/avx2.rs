@@ -42,12 +42,7 @@ macro_rules! both {
 
 mod dot;
 
-compiled_with!(
-    plain,
-    #[cold]
-    apart,
-    "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
-);
+compiled_with!(plain, apart, cold, "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 
 type F = [__m256; 2];
 type I = [__m256i; 2];

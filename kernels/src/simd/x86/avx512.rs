@@ -46,17 +46,12 @@ macro_rules! hw {
 
 mod dot;
 
-compiled_with!(
-    plain,
-    #[cold]
-    plain_apart,
-    "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
-);
+compiled_with!(plain, plain_apart, cold, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt");
 // The long loops of int8 gain nothing by being cold; 16 rows took 8 of 100 longer.
 compiled_with!(
     vnni,
-    #[inline(never)]
     vnni_apart,
+    inline(never),
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
 );
 

@@ -5,7 +5,7 @@
 /// What keeps the latter apart is `#[cold]`, if it can be, by which all but tiny ones stay apart: generic functions that are never inlined
 /// are shared with other crates, and called through a table, of which a short call finds each entry far away. Cold ones are not.
 macro_rules! compiled_with {
-    ($here:ident, #[$kept:meta] $apart:ident, $features:literal) => {
+    ($here:ident, $apart:ident, $kept:meta, $features:literal) => {
         #[target_feature(enable = $features)]
         fn $here<R>(f: impl FnOnce() -> R) -> R {
             f()
