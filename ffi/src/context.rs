@@ -146,7 +146,18 @@ impl Context {
     }
 
     /// The processor that the context describes.
+    #[inline(always)]
     pub fn host(self) -> Result<Processor, Error> {
+        // SAFETY: `new` was promised a valid context.
+        let is_plain = |context: core::ptr::NonNull<tk_context>| unsafe {
+            (*context.as_ptr()).isa == TK_ISA_BEST && (*context.as_ptr()).parallel_threads == 0
+        };
+        if self.0.is_none_or(is_plain) { Ok(Host::best(Pool::Serial)) } else { self.any_host() }
+    }
+
+    /// The same, whatever it describes.
+    #[cold]
+    fn any_host(self) -> Result<Processor, Error> {
         match self.isa()? {
             Some(isa) => Host::with(isa, self.pool()?),
             None => Ok(Host::best(self.pool()?)),

@@ -56,11 +56,13 @@ impl Isa {
     }
 
     /// Whether this processor, and this version of the library, can run it.
+    #[inline]
     pub fn is_available(self) -> bool {
         available() & self.bit() != 0
     }
 
     /// The best instruction set of this processor.
+    #[inline]
     pub fn detect() -> Isa {
         Level::detect().isa()
     }
@@ -106,6 +108,7 @@ pub enum Level {
 
 impl Level {
     /// That instruction set, or `None` where the processor lacks it.
+    #[inline]
     pub fn new(isa: Isa) -> Option<Level> {
         match isa {
             Isa::Portable => Some(Level::Portable(Portable::new())),
@@ -126,6 +129,7 @@ impl Level {
     }
 
     /// The best level of this processor.
+    #[inline]
     pub fn detect() -> Level {
         const BEST_FIRST: [Isa; 6] = [Isa::Avx512Amx, Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon];
         BEST_FIRST.into_iter().find_map(Level::new).unwrap_or(Level::Portable(Portable::new()))
@@ -248,11 +252,17 @@ const MOST_MIB: u32 = (1 << 13) - 1;
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
 /// The instruction sets of this processor, one bit each, and what its caches are. Two threads that race here store the same value.
+#[inline]
 fn available() -> u32 {
-    let known = AVAILABLE.load(Ordering::Relaxed);
-    if known != 0 {
-        return known;
+    match AVAILABLE.load(Ordering::Relaxed) {
+        0 => look(),
+        known => known,
     }
+}
+
+/// Looks what there is, once.
+#[cold]
+fn look() -> u32 {
     let found = DETECTED | Isa::Portable.bit() | detect();
     AVAILABLE.store(found, Ordering::Relaxed);
     found

@@ -79,6 +79,7 @@ impl<P: ParallelFor> Host<P> {
     ///
     /// assert_eq!(Host::best(Serial).isa(), Isa::detect());
     /// ```
+    #[inline]
     pub fn best(pool: P) -> Host<P> {
         Host { level: Level::detect(), pool }
     }

@@ -132,6 +132,7 @@ macro_rules! tuple {
         // SAFETY: as each of the parts.
         unsafe impl<$($part: Split),*> Split for ($($part,)*) {
             type Part<'t> = ($($part::Part<'t>,)*);
+            #[inline(always)]
             unsafe fn part<'t>(&self, row: usize, worker: usize) -> Self::Part<'t> {
                 #[allow(non_snake_case)]
                 let ($($part,)*) = self;

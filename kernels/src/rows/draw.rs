@@ -4,7 +4,7 @@
 use super::blocks::{BLOCK, WIDER_BLOCK, block_maxima, maxima_len};
 use super::find::find;
 use super::lead::{LEAST, Lead, NEAR};
-use super::select::{List, look_up, top_k_bound};
+use super::select::{List, look_up_apart, top_k_bound};
 use super::softmax::Weights;
 use super::{Span, lanes, vectors};
 use crate::dispatch::{Isa, Kernel};
@@ -181,7 +181,7 @@ impl<T: Element> Draw<'_, T> {
     #[inline(always)]
     fn meets<S: Simd>(&mut self, s: S, indices: &[i32], words: S::I32) {
         let mut values = [f32::NEG_INFINITY; 16];
-        look_up(s, self.row, indices, &mut values[..indices.len()]);
+        look_up_apart(s, self.row, indices, &mut values[..indices.len()]);
         let (v, (value, end)) = (s.load(&values), self.raced);
         let before = s.gt_i32(s.splat_i32(end as i32), Span { at: 0, len: indices.len() }.load_i32(s, indices));
         let raced = s.both(before, s.le(s.splat(value), v));

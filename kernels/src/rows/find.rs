@@ -31,19 +31,24 @@ pub fn find<S: Simd, T: Element, const BLOCK: usize>(
     mut n: usize,
 ) -> (usize, usize) {
     debug_assert!(list.values.len() >= n + room(BLOCK) && list.indices.len() >= n + room(BLOCK));
-    let maxima = &maxima[..row.len().div_ceil(BLOCK)];
-    let hits = bytemuck::cast_slice_mut::<f32, i32>(&mut list.values[n..]);
-    while from < maxima.len() {
-        let next = maxima.len().min(from + (hits.len() - 16));
-        let found = locate(s, &maxima[from..next], bound, from, hits);
-        let (seen, listed) = look_through::<S, T, BLOCK>(s, row, bound, &hits[..found], &mut list.indices[n..]);
-        n += listed;
-        if seen < found {
-            return (n, hits[seen] as usize);
-        }
-        from = next;
-    }
-    (n, from)
+    s.apart(
+        #[inline(always)]
+        move || {
+            let maxima = &maxima[..row.len().div_ceil(BLOCK)];
+            let hits = bytemuck::cast_slice_mut::<f32, i32>(&mut list.values[n..]);
+            while from < maxima.len() {
+                let next = maxima.len().min(from + (hits.len() - 16));
+                let found = locate(s, &maxima[from..next], bound, from, hits);
+                let (seen, listed) = look_through::<S, T, BLOCK>(s, row, bound, &hits[..found], &mut list.indices[n..]);
+                n += listed;
+                if seen < found {
+                    return (n, hits[seen] as usize);
+                }
+                from = next;
+            }
+            (n, from)
+        },
+    )
 }
 
 /// The indices of all elements that reach `bound`, where they are in no more than `blocks` blocks and no more than `most`; returns how
@@ -82,7 +87,7 @@ pub fn locate_few<S: Simd>(s: S, maxima: &[f32], bound: f32, hits: &mut [i32], m
 /// Writes the numbers, from `from` on, of the maxima that reach `bound`; returns how many they are. There is room for all and 16.
 #[inline(always)]
 fn locate<S: Simd>(s: S, maxima: &[f32], bound: f32, from: usize, hits: &mut [i32]) -> usize {
-    s.apart(
+    s.common(
         #[inline(always)]
         move || {
             let (bound, mut found) = (s.splat(bound), 0);
@@ -108,7 +113,7 @@ fn look_through<S: Simd, T: Element, const BLOCK: usize>(
     blocks: &[i32],
     indices: &mut [i32],
 ) -> (usize, usize) {
-    s.apart(
+    s.common(
         #[inline(always)]
         move || {
             let (whole, rest) = row.as_chunks::<BLOCK>();

@@ -8,7 +8,7 @@ use super::first_max::{Summary, holds_nan};
 use super::key::clean;
 use super::lane_best::{FEW, reached_by};
 use super::runs::{Length, runs};
-use super::select::{List, look_up};
+use super::select::{List, look_up_apart};
 use super::threshold::threshold;
 use super::{lanes, vectors};
 use crate::element::Element;
@@ -56,7 +56,7 @@ pub fn candidates<S: Simd, T: Element>(
     let marks = &mut bytemuck::cast_slice_mut::<f32, u16>(rest)[..row.len().div_ceil(16).next_multiple_of(32)];
     let max = mark(s, row, bound, marks);
     let n = places(s, marks, list).filter(|&n| n >= least)?;
-    look_up(s, row, &list.indices[..n], &mut list.values[..n]);
+    look_up_apart(s, row, &list.indices[..n], &mut list.values[..n]);
     Some((Summary::new(max, nan && holds_nan(s, row)), n))
 }
 

@@ -6,7 +6,7 @@
 
 use super::draw::collect;
 use super::key::{key, value_of};
-use super::select::look_up;
+use super::select::look_up_apart;
 use super::sort::sort_all;
 use super::weights::counted;
 use super::{Span, each_hit, first_lanes, hits, lanes, vectors};
@@ -196,7 +196,7 @@ impl Racers<'_> {
     #[inline(always)]
     fn look_up<S: Simd>(&self, s: S, indices: &[i32]) -> S::F32 {
         let mut weights = [0.0; 16];
-        look_up(s, self.weights, indices, &mut weights[..indices.len()]);
+        look_up_apart(s, self.weights, indices, &mut weights[..indices.len()]);
         s.load(&weights)
     }
 

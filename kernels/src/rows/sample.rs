@@ -167,23 +167,32 @@ impl<'a, T: Element> Sample<'a, T> {
                     self.write_nothing();
                     return Choice { token: 0, status };
                 }
-                let front = match self.certain::<S, BLOCK>(s, summary.max, &mut found) {
-                    Ok(token) => return Choice { token, status },
-                    Err(front) => front,
+                let token = match self.certain::<S, BLOCK>(s, summary.max, &mut found) {
+                    Ok(token) => token,
+                    Err(front) => self.choose_kept::<S, BLOCK>(s, summary.max, front, found),
                 };
-                let kept = self.keep::<S, BLOCK>(s, summary.max, front, found);
-                let token = match kept {
+                Choice { token, status }
+            },
+        )
+    }
+
+    /// The choice by way of all that is kept. Apart: mostly one is certain, and what is called then lies in few pages.
+    #[inline(always)]
+    fn choose_kept<S: Simd, const BLOCK: usize>(&mut self, s: S, max: f32, front: Option<Front>, found: Found) -> usize {
+        s.apart(
+            #[inline(always)]
+            move || {
+                let token = match self.keep::<S, BLOCK>(s, max, front, found) {
                     Kept::List(n) => self.finish_list(s, n, false),
                     Kept::Filled(n) => self.finish_list(s, n, true),
                     Kept::Row(above, weights) => self.finish_row(s, above, &weights),
-                    Kept::Sorted(above, weights) => self.finish_sorted::<S, BLOCK>(s, summary.max, above, weights),
+                    Kept::Sorted(above, weights) => self.finish_sorted::<S, BLOCK>(s, max, above, weights),
                 };
                 // The list of top-k begins with it.
-                let token = token.unwrap_or_else(|| match self.stages.k {
-                    0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, summary.max),
+                token.unwrap_or_else(|| match self.stages.k {
+                    0 => first_of::<S, T, BLOCK>(s, self.row, self.work.maxima, max),
                     _ => self.work.list.indices[0] as usize,
-                });
-                Choice { token, status }
+                })
             },
         )
     }

@@ -114,7 +114,7 @@ pub fn gather<S: Simd, T: Element, const BLOCK: usize>(
     n: usize,
 ) -> (usize, usize) {
     let (found, at) = find::<S, T, BLOCK>(s, row, maxima, bound, from, list, n);
-    look_up(s, row, &list.indices[n..found], &mut list.values[n..found]);
+    look_up_apart(s, row, &list.indices[n..found], &mut list.values[n..found]);
     (found, at)
 }
 
@@ -142,7 +142,7 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     fn of<T: Element>(row: &[T], index: i32) -> T {
         row[(index as u32 as usize).min(row.len() - 1)]
     }
-    s.apart(
+    s.common(
         #[inline(always)]
         move || {
             let (values, indices) = match const { S::IS_WIDE && size_of::<T>() == size_of::<f32>() } {
@@ -174,6 +174,15 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
             }
         },
     )
+}
+
+/// [`look_up`] in a function of its own.
+#[inline(always)]
+pub fn look_up_apart<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &mut [f32]) {
+    s.apart(
+        #[inline(always)]
+        move || look_up(s, row, indices, values),
+    );
 }
 
 /// The elements at 16 indices, which ascend, where they are neighbours.
