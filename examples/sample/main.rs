@@ -31,7 +31,7 @@ Usage: sample [options] [FILE]
   --count N         tokens to choose from each row [1]
   --help            print this
 
-Prints for each row how many tokens the filters kept, and the tokens chosen.
+Prints for each row how many tokens the filters kept, but for those of -inf or NaN, and the tokens chosen.
 ";
 
 /// The rows that are used without a file.

@@ -522,8 +522,7 @@ typedef struct tk_multinomial_args {
   /// 0
   int64_t seed;
   /// 0: four words make a counter, 4n + 1 to 4n + 4 the same. Calls share no number where offsets are 4 apart for each 638 976
-  /// elements of probs, or of [N, num_samples up to a multiple of 128] where several are drawn with replacement: 4 *
-  /// ceil(elements / 638976).
+  /// elements of probs, 4 * ceil(elements / 638976); where several are drawn with replacement, 4 apart.
   int64_t offset;
   /// i64[N,num_samples], or [num_samples] for [C]
   const struct tk_tensor *out;

@@ -228,7 +228,7 @@ pub(crate) fn write_bools<'a>(name: &'static str, tensor: Argument<'a>) -> Resul
 pub(crate) fn read_i4<'a, B: Target>(name: &'static str, tensor: Argument<'a>) -> Result<B::View<'a, u8>, Error> {
     let tensor = required(name, tensor)?;
     let dims = tensor.dims_of_any(name)?;
-    let odd = || Error::new(Status::Invalid, name, "pairs of neighbouring columns", "an odd size or stride");
+    let odd = || Error::new(Status::Invalid, name, "pairs of neighbouring columns", "an odd size or stride, or gaps");
     let (Some((n, outer)), Some((last, strides))) = (dims.shape().split_last(), dims.strides().split_last()) else {
         return Err(odd());
     };

@@ -112,6 +112,7 @@ impl<P: ParallelFor> Run<PackWeight<'_, Self>> for Host<P> {
 
     fn run_mut(&self, call: &mut PackWeight<'_, Self>, _scratch: &mut [u8]) -> Result<(), Error> {
         let d = call.check(true)?;
-        self.pack_weight(call, d)
+        let weights = d.experts.unwrap_or(1).saturating_mul(d.k).saturating_mul(d.n);
+        self.inside(1, weights, || self.pack_weight(call, d))
     }
 }

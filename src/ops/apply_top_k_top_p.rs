@@ -16,8 +16,8 @@ use crate::tensor::Describe;
 ///    entries more than 87.336 below the maximum, and those whose quotient underflows; p > 1 drops nothing. A row whose maximum is
 ///    infinite skips this stage.
 ///
-/// * Shapes: `logits` and `out` `[B,V]`, `p` and `k` `[B]` or `[B,1]`; one of the two may be absent, not both. An empty `logits`
-///   writes nothing.
+/// * Shapes: `logits` and `out` `[B,V]`, `p` and `k` `[B]` or `[B,1]`; one of the two may be absent, not both. V is not
+///   limited. An empty `logits` writes nothing.
 /// * Dtypes: `logits`, `p` and `out` f32, f16 or bf16, one for all; arithmetic in f32.
 /// * k <= 0, k >= V and a NaN in `p` switch the stage off. A NaN logit counts as -inf, and is copied where it is kept; -0 equals +0.
 ///   A row of one entry is copied.

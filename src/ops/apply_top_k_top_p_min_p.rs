@@ -10,7 +10,8 @@ use crate::tensor::Describe;
 /// Entry j of a row v stays iff j < k, `!(f32(sum_j) - v_j > p)`, where `sum_j = v_0 + .. + v_j` is added in f64 and rounded once, and
 /// `!(v_j < v_0 * min_p)`. An entry with exactly p before it stays; kept entries are copied bit for bit and not normalised again.
 ///
-/// * Shapes: `probs` and `sampled_res` `[B,V]`; `k`, `p` and `min_p` `[B]` or `[B,1]`. B = 0 writes nothing, V = 0 is refused.
+/// * Shapes: `probs` and `sampled_res` `[B,V]`; `k`, `p` and `min_p` `[B]` or `[B,1]`. B = 0 writes nothing, V = 0 is refused, and V
+///   is not limited.
 /// * Dtypes: `probs`, `p`, `min_p` and `sampled_res` f32, f16 or bf16, one for all; arithmetic in f32.
 /// * k < 0 or k > V keeps all columns, k = 0 none: the row is 0.
 /// * Comparisons with a NaN are false, so a NaN is kept, and with a NaN in `p` or `min_p` the stage keeps all. That the row

@@ -82,7 +82,8 @@ impl GroupedSizes {
 ///   last.
 /// * With `output_offset` the output is asymmetric: `output_scale = (max S - min S) / 255`,
 ///   `output_offset = -128 - rne(min S / output_scale)`, `output = rne(S / output_scale + output_offset)`; read back as
-///   `(output - output_offset) * output_scale`. A constant row comes back exactly, with an offset of 0.
+///   `(output - output_offset) * output_scale`. A constant row S comes back exactly, with |S| as the scale and an
+///   offset of 0; one whose max S - min S is infinite gives zeros.
 /// * A row of zeros, with a scale of at most 2^-128, with an infinity or a NaN gives zeros; its scale is the value of the formula. Of an
 ///   asymmetric output a finite row with such a scale counts as constant.
 /// * Weights of four bits: `weight` i4 (in a view of bytes, N / 2 long; NZ `[E,N/64,K/16,16,64]`), or packed from i4;
@@ -93,10 +94,11 @@ impl GroupedSizes {
 /// * Workspace: the rows of a chunk (at most 256) in the form of the dot instruction and their sums; for each worker up to eight rows of
 ///   activations, 15 N bytes, and 96 KiB, or where the weight is not packed 577 KiB and room for 16 panels. With i4 weights the
 ///   two halves of the rows are brought into that form group by group, each with as many 64s of K as a group may lie in, and a
-///   worker has 512 bytes more for each row of a chunk. The sums of a chunk are used while they are in the cache.
+///   worker has 512 bytes more for each row of a chunk. A chunk has at least 64 rows; while N is at most some thousands
+///   its sums are used before they leave the cache.
 /// * Errors: 161001 a tensor without data, i4 weights without bias; 161002 a shape or dtype that does not fit, an odd N, K > 65
-///   536, an unknown `weight_format`, `group_list_type` or `arithmetic`, `output_offset` with `fp16_rounding`, a foreign or damaged
-///   packed weight, overlapping tensors, and, found by a run before anything is written, a `group_list` that decreases, is negative
+///   536, an unknown `weight_format`, `group_list_type` or `arithmetic`, `output_offset` with `fp16_rounding`, a packed weight of
+///   another header or length, overlapping tensors, and, found by a run before anything is written, a `group_list` that decreases, is negative
 ///   or goes beyond M.
 /// * Document 004.
 ///

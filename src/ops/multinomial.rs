@@ -98,6 +98,8 @@ pub(crate) struct Draws {
 /// * Shapes: `probs` `[N,C]` or `[C]`, `out` `[N,num_samples]` or `[num_samples]`. An empty `probs` writes nothing (where C is
 ///   0, with replacement only). C <= 2^24.
 /// * Dtypes: `probs` f32, f16, bf16 or f64; `out` i64. `seed` and `offset` are 64-bit patterns.
+/// * Calls share no number where offsets are 4 apart for each 638 976 elements of `probs`, `4 * ceil(N C / 638 976)`; where several are
+///   drawn with replacement, 4 apart. Offsets from 4n + 1 to 4n + 4 are the same.
 /// * A negative or NaN weight counts as 0, an infinite one as the largest f32. A row without weight gives 0 for each sample,
 ///   without replacement 0, 1, 2 and so on; so do rows with fewer weights than samples behind these. A sum that overflows is taken
 ///   of the weights times 2^-30.
@@ -105,7 +107,7 @@ pub(crate) struct Draws {
 ///   bits: with replacement, weights below 2^-25 of the sum are drawn too rarely where they stand late in the row. In a race of
 ///   nothing but weights of some 2^-149 every quotient may be 0, and index 0 comes first with or without weight.
 /// * Workspace: at most 144 KiB a worker, of long rows 16 KiB and 128 KiB once. Several samples without replacement need 8 bytes for
-///   each of min(C, n + max(16 384, n / 2)) keys, once for the whole call.
+///   each of min(C, n + max(16 384, n / 2)) keys, once for the whole call where C is above 16 384, else for each worker.
 /// * Errors: 161001 a tensor without data; 161002, in this order: the rank of `probs`, the rank of `out`, its last dimension, its first,
 ///   `num_samples` < 1, `num_samples` > C without replacement, C > 2^24, overlapping tensors.
 /// * Document 000, the choice `multiNomial`.

@@ -47,7 +47,7 @@ impl<B: Backend> UnpackedWeight<'_, B> {
 ///   [`packed_bytes`](tilekern_kernels::pack::packed_bytes) says, contiguous; `weight_scale` `[E,N]`, of one matrix also `[N]`. No
 ///   dimension is 0; K is at most 65 536.
 /// * Dtypes: `weight` i8, i4 (two columns to a byte, N even, so the last dimension of the view is half as long), or f32, f16 or
-///   bf16 in ND. `weight_scale` f32: required, and written, where the weight is a float.
+///   bf16 in ND. `weight_scale` f32: required, and written, where the weight is a float; else not looked at.
 /// * A float weight is quantised column by column as [`QuantizeRows`](super::QuantizeRows) does rows: `scale = max |w| / 127`,
 ///   `q = rne(w * (1 / scale))`; a column whose scale has no finite reciprocal becomes zeros.
 /// * The format is described in `tilekern_kernels::pack`. It has a versioned header, may be stored in a file, and is checked when

@@ -89,8 +89,9 @@ impl Product3 {
 ///
 /// * Shapes: `x` `[M,K]`, `weight_scale` `[N]`, `x_scale` `[M]`, `bias` `[N]`, `out` `[M,N]`; `weight` is `[K,N]` with any strides
 ///   ([`FORMAT_ND`], the default), `[N/32,K/16,16,32]` ([`FORMAT_NZ`](super::FORMAT_NZ)), or packed
-///   ([`FORMAT_PACKED`](super::FORMAT_PACKED), see [`PackWeight`](super::PackWeight)): rank 1, contiguous, one expert. The first
-///   two are packed on the way, a few panels at a time; a weight that is used again should be packed once. M = 0 writes nothing,
+///   ([`FORMAT_PACKED`](super::FORMAT_PACKED), see [`PackWeight`](super::PackWeight)): rank 1, contiguous, one expert, from i8 or
+///   from i4, whose numbers count the same. The first two are packed on the way, a few panels at a time; a weight that is used again
+///   should be packed once. M = 0 writes nothing,
 ///   nor looks at what the weight holds; K or N of 0 is refused; K is at most 65 536.
 /// * Dtypes: `x` and `weight` i8; `weight_scale` f32, f16 or bf16; `x_scale` f32; `bias` i32 or f32; `out` f32, f16, bf16 or i32.
 /// * The sum is exact over the full range, -128 * -128 included. An i32 bias is added in 64 bits and the result rounded once; an f32
@@ -98,8 +99,8 @@ impl Product3 {
 ///   f32 bias; it saturates where an i32 bias moves it out of range.
 /// * Workspace: at most 256 rows of activations in the form of the processor's dot instruction, scales and biases (12 N bytes); for each
 ///   worker up to eight rows of activations and 96 KiB, for a weight that is not packed 577 KiB and at most 16 of its panels.
-/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, K > 65 536, an unknown format, a foreign or damaged packed
-///   weight, an i32 `out` with a scale or an f32 bias, overlapping tensors.
+/// * Errors: 161001 a tensor without data; 161002 a shape that does not fit, K > 65 536, an unknown format, a packed weight of another
+///   header or length, an i32 `out` with a scale or an f32 bias, overlapping tensors.
 /// * Document 003.
 ///
 /// ```

@@ -104,7 +104,7 @@ pub(crate) struct Batch {
 /// 4. **Min-p.** With 0 < m < 1 entries with `pr >= f32(max pr * m)` stay, in order; with m >= 1 the best one; else the stage is off.
 /// 5. **Choice.** Without noise the first maximum of the logits; no stage removes it. With noise the first maximum of
 ///    `pr_j / (|q_j| + f32(eps))` over places j of the list: `q` is read **by place, not by token**. Only where no stage is on are
-///    these the same. A NaN among the quotients never wins.
+///    these the same. A NaN among the quotients never wins; where all are NaN the list's first token is chosen.
 ///
 /// `post_sample` says where the noise is from: [`Noise::Exponential`] for `QSample`; for `MultiNomial` exponential numbers of
 /// Philox4x32-10 (eps 0), drawn with the row's line of [`Noise::Seeds`] (element number j) or else with `generator` = (seed,

@@ -5,7 +5,7 @@ use crate::context::tk_context;
 use crate::enter::{self, Job, Operation};
 use crate::ops::quant_matmul::{TK_FORMAT_ND, bias, channel_scale};
 use crate::target::{Npu, Processor, Target};
-use crate::tensor::{TK_I4, TK_I64, TK_U64, Tensors, dtype, present, read_i4, tk_tensor};
+use crate::tensor::{TK_I4, TK_I8, TK_I64, TK_U64, Tensors, dtype, present, read_i4, tk_tensor, unexpected};
 use core::ffi::c_void;
 use tilekern::ops::{self, GroupedScale, GroupedWeight};
 use tilekern::{Error, Run};
@@ -86,7 +86,8 @@ fn weight<'a, B: Target>(tensor: Option<&'a tk_tensor>) -> Result<GroupedWeight<
     let name = "weight";
     Ok(match dtype(name, tensor)? {
         TK_I4 => GroupedWeight::I4(read_i4::<B>(name, tensor)?),
-        _ => GroupedWeight::I8(B::read(name, tensor)?),
+        TK_I8 => GroupedWeight::I8(B::read(name, tensor)?),
+        code => return Err(unexpected(name, "i8 or i4", code)),
     })
 }
 

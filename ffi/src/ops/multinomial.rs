@@ -24,8 +24,7 @@ pub struct tk_multinomial_args<'a> {
     /// 0
     seed: i64,
     /// 0: four words make a counter, 4n + 1 to 4n + 4 the same. Calls share no number where offsets are 4 apart for each 638 976
-    /// elements of probs, or of [N, num_samples up to a multiple of 128] where several are drawn with replacement: 4 *
-    /// ceil(elements / 638976).
+    /// elements of probs, 4 * ceil(elements / 638976); where several are drawn with replacement, 4 apart.
     offset: i64,
     /// i64[N,num_samples], or [num_samples] for [C]
     out: Option<&'a tk_tensor>,

@@ -129,6 +129,10 @@ pub fn gather_all<S: Simd, T: Element, const BLOCK: usize>(
     list: &mut List<'_>,
 ) -> Option<usize> {
     let half = list.values.len() / 2;
+    // Of long blocks not even one may have room.
+    if half < find::room(BLOCK) {
+        return None;
+    }
     let (n, at) = gather::<S, T, BLOCK>(s, row, maxima, bound, 0, &mut list.first(half), 0);
     (at == row.len().div_ceil(BLOCK)).then_some(n)
 }

@@ -99,7 +99,7 @@ pub const MATMUL_WORDS: usize = PARKED * 8 + STAGED * 16;
 pub struct Matmul<'a> {
     /// The rows, as [`PackRows`](super::PackRows) made them on this instruction set for `weights.k()`.
     pub x: PackedRows<'a>,
-    /// The weights of one expert.
+    /// The weights of one expert; with up to 65 536 rows sums are exact.
     pub weights: Panels<'a>,
     /// Which panels.
     pub panels: Range<usize>,

@@ -98,7 +98,9 @@ impl<T: Element> Kernel for PackFloats<'_, T> {
     #[inline(always)]
     fn run<S: Dot>(self, s: S) {
         let PackFloats { weights, first, panels, sums, scales } = self;
-        let (depth, mut bytes): (_, Bytes) = (panel_vectors(weights.k), [[0; COLUMNS]; _]);
+        let depth = panel_vectors(weights.k);
+        // On its own: out of a tuple it would be copied, and take its memory twice.
+        let mut bytes: Bytes = [[0; COLUMNS]; _];
         sums.fill([0; 64]);
         let groups = panels.chunks_mut(COLUMNS / 16 * depth).zip(sums.chunks_mut(COLUMNS / 16)).zip(scales.chunks_mut(COLUMNS));
         for (first, ((panels, sums), scales)) in (16 * first..).step_by(COLUMNS).zip(groups) {

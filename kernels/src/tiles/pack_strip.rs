@@ -32,18 +32,9 @@ fn pack_next<S: Dot>(
     (to, vectors, at): (&mut [[i8; 64]], usize, usize),
     sums: &mut [[i8; 64]],
 ) -> usize {
-    const PITCH: usize = pitch(SLICE / 4);
-    let one = Some(ones(s));
     let (packed, parts) = match left.len() {
-        4.. => weights.pack(s, one, left, quads, (&mut to[at..], vectors), true),
-        _ => {
-            let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
-            let packed = weights.pack(s, one, left, quads.clone(), (&mut slice, PITCH), false);
-            for (panel, slice) in to.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)) {
-                panel[at..][..quads.len()].copy_from_slice(&slice[..quads.len()]);
-            }
-            packed
-        }
+        4.. => weights.pack(s, Some(ones(s)), left, quads, (&mut to[at..], vectors), true),
+        _ => pack_few(s, weights, (left, quads), (to, vectors, at)),
     };
     for (sums, part) in sums[..packed.len()].iter_mut().zip(parts.into_iter().flatten()) {
         let mut all = bytemuck::cast(*sums);
@@ -51,6 +42,28 @@ fn pack_next<S: Dot>(
         *sums = bytemuck::cast(all);
     }
     packed.len()
+}
+
+/// Packs some quads of fewer than four panels, beside which there is no room for others. Apart: so its memory is not that of all who pack.
+#[inline(always)]
+fn pack_few<S: Dot>(
+    s: S,
+    weights: &WeightRows<'_>,
+    (left, quads): (&Range<usize>, Range<usize>),
+    (to, vectors, at): (&mut [[i8; 64]], usize, usize),
+) -> (Range<usize>, [[S::I32; 4]; 2]) {
+    const PITCH: usize = pitch(SLICE / 4);
+    s.apart(
+        #[inline(always)]
+        move || {
+            let mut slice = [[0; 64]; 3 * PITCH + SLICE / 4];
+            let packed = weights.pack(s, Some(ones(s)), left, quads.clone(), (&mut slice, PITCH), false);
+            for (panel, slice) in to.chunks_exact_mut(vectors).zip(slice.chunks(PITCH)) {
+                panel[at..][..quads.len()].copy_from_slice(&slice[..quads.len()]);
+            }
+            packed
+        },
+    )
 }
 
 /// Packs some panels.
@@ -161,7 +174,9 @@ impl Kernel for PackNibbles<'_> {
     fn run<S: Dot>(self, s: S) {
         let PackNibbles { weights, first, panels, sums } = self;
         assert!(first % 4 == 0, "the first of four panels");
-        let (vectors, mut wide) = (panel_vectors(weights.k), [[0; COLUMNS]; _]);
+        let vectors = panel_vectors(weights.k);
+        // On its own: out of a tuple it would be copied, and take its memory twice.
+        let mut wide = [[0; COLUMNS]; _];
         sums.fill([0; 64]);
         for ((strip, panels), sums) in (first / 4..).zip(panels.chunks_mut(4 * vectors)).zip(sums.chunks_mut(4)) {
             for from in (0..vectors).step_by(SLICE / 4) {

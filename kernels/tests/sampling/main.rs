@@ -26,8 +26,8 @@ fn rows_equal_the_definition() {
             for repeat in 0..rounds(if v < 300 { 16 } else { 6 }) {
                 compare::<f32, 256>(&mut random, v, kind, repeat % 3 != 1);
             }
-            compare::<f16, 64>(&mut random, v, kind, true);
-            compare::<bf16, 64>(&mut random, v, kind, true);
+            compare::<f16, 1024>(&mut random, v, kind, true);
+            compare::<bf16, 512>(&mut random, v, kind, true);
         }
     }
 }
@@ -43,7 +43,7 @@ fn long_rows_equal_the_definition() {
                 compare::<f32, 256>(&mut random, v, kind, false);
             }
             if kind < 3 {
-                compare::<bf16, 64>(&mut random, v, kind, false);
+                compare::<bf16, 512>(&mut random, v, kind, false);
             }
         }
     }
@@ -87,9 +87,9 @@ fn min_p_of_half_rows_equals_the_definition() {
                 let numbers = Exponential::new(seed, 0, elements);
                 for noise in [Noise::Given { q: &q, eps: 1e-8 }, Noise::Drawn { numbers, first: seed % elements }] {
                     let narrowed: Vec<bf16> = row.iter().map(|&x| bf16::narrow(x)).collect();
-                    check::<bf16, 64>(&narrowed, stages, noise, (elements, seed), false, kind);
+                    check::<bf16, 512>(&narrowed, stages, noise, (elements, seed), false, kind);
                     let narrowed: Vec<f16> = row.iter().map(|&x| f16::narrow(x)).collect();
-                    check::<f16, 64>(&narrowed, stages, noise, (elements, seed), false, kind);
+                    check::<f16, 1024>(&narrowed, stages, noise, (elements, seed), false, kind);
                     let expected = defined(&narrowed, &stages, &noise, elements, seed);
                     for level in levels() {
                         let found = found(|row| level.run(row), &narrowed, stages, noise, [true, false], usize::MAX);
