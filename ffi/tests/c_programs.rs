@@ -64,6 +64,11 @@ fn sampling() {
 }
 
 #[test]
+fn sampling_strides() {
+    passes("sampling_strides.c", C);
+}
+
+#[test]
 fn drawing() {
     passes("drawing.c", C);
 }
