@@ -49,6 +49,11 @@ fn grouped_matmul() {
 }
 
 #[test]
+fn int4() {
+    passes("int4.c", C);
+}
+
+#[test]
 fn layer() {
     passes("layer.c", C);
 }
