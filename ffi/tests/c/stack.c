@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { B = 2, V = 40000, S = 300, M = 70, K = 640, N = 320, E = 2, G = 2 };
+enum { B = 2, V = 70000, S = 300, M = 70, K = 640, N = 320, E = 2, G = 2 };
 enum { STACK = 64 << 10, THREAD = 1 << 18 };
 
 static float logits[B * V], probs[B * V], q[B * V], kept[B * V], sorted[B * V], numbers[B] = {0.3f, 0.9f}, w[2 * E * K * N];
