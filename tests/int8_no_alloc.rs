@@ -1,12 +1,16 @@
-//! Ten thousand calls of each int8 product, on the calling thread and inside a pool of two: not one allocation.
+//! Ten thousand calls of each int8 product and of packing, of a size that no pool is told of, and hundreds of every form of weights and
+//! outputs, of sizes that are shared; on the calling thread and inside a pool of two: not one allocation.
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
 mod common;
 #[path = "common/counting.rs"]
 mod counting;
-use common::rounds;
+#[path = "int8_no_alloc/forms.rs"]
+mod forms;
+use common::{Counted, rounds};
 use counting::{allocations, begin};
+use forms::FORMS;
 use std::alloc::Layout;
 use tilekern::kernels::pack::packed_bytes;
 use tilekern::ops::*;
@@ -75,6 +79,33 @@ fn none<P: ParallelFor>(host: &Host<P>, b: &mut Buffers, count: usize) {
     assert!(sum > 0);
 }
 
+/// Not one in so many calls of every form.
+fn none_of_forms<P: ParallelFor>(host: &Host<P>, b: &mut forms::Buffers, count: usize) {
+    begin(host);
+    for form in 0..FORMS {
+        let before = allocations();
+        (0..count).for_each(|number| forms::call(host, form, number, b).unwrap());
+        assert_eq!(allocations() - before, 0, "allocations in {count} calls of form {form} on {}", host.isa().name());
+    }
+}
+
+fn every_form(pool: &Rayon) {
+    let mut b = forms::Buffers::new(Scratch::new(Layout::from_size_align(8 << 20, 64).unwrap())).unwrap();
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let counted = Counted::default();
+        let host = Host::with(isa, &counted).unwrap();
+        for form in 0..FORMS {
+            forms::call(&host, form, 0, &mut b).unwrap();
+            assert!(counted.counts() != [0, 0], "form {form} is shared");
+        }
+        // All tiles and bands, in earnest; what has no dot instruction takes its time.
+        let count = if matches!(isa, Isa::Portable | Isa::Neon) { 5 } else { rounds(200) };
+        none_of_forms(&Host::with(isa, tilekern::Serial).unwrap(), &mut b, count);
+        let host = Host::with(isa, pool).unwrap();
+        pool.install(|| none_of_forms(&host, &mut b, count));
+    }
+}
+
 fn main() {
     let bytes = |count: usize| -> Vec<i8> { (0..count).map(|i| (i * 7919 % 255) as i8).collect() };
     let mut b = Buffers {
@@ -92,5 +123,6 @@ fn main() {
     let pool = Rayon::new(2).unwrap();
     let host = Host::with(Isa::detect(), &pool).unwrap();
     pool.install(|| none(&host, &mut b, count));
-    println!("int8 products: {count} calls each, serial and in a pool, no allocation");
+    every_form(&pool);
+    println!("int8 products: {count} calls each and {FORMS} larger forms, serial and in a pool, no allocation");
 }
