@@ -5,6 +5,9 @@ use tilekern::kernels::pack::{pack_i8, packed_bytes};
 use tilekern::ops::{Bias, ChannelScale, FORMAT_ND, FORMAT_NZ, FORMAT_PACKED, Product, QuantMatmul};
 use tilekern::{Error, Host, Status, Tensor, TensorMut};
 
+mod forms;
+mod longest;
+
 struct Case {
     m: usize,
     k: usize,
@@ -29,6 +32,16 @@ impl Case {
 
     fn sums(&self) -> Vec<i64> {
         (0..self.m * self.n).map(|at| self.sum(at / self.n, at % self.n)).collect()
+    }
+
+    /// The weight in each format, for which `nz` holds its blocks.
+    fn forms<'a>(&'a self, nz: &'a [i8]) -> [(Tensor<'a, i8>, i32); 3] {
+        let (k, n) = (self.k, self.n);
+        [
+            (Tensor::new([k, n], &self.w).unwrap(), FORMAT_ND),
+            (Tensor::new([n / 32, k / 16, 16, 32], nz).unwrap(), FORMAT_NZ),
+            (Tensor::new([self.packed.len()], &self.packed).unwrap(), FORMAT_PACKED),
+        ]
     }
 
     fn call<'a>(&'a self, out: Product<'a, Host>) -> Result<QuantMatmul<'a, Host>, Error> {
@@ -80,22 +93,6 @@ fn quant_matmul_sums_are_exact() -> Result<(), Error> {
     Ok(())
 }
 
-#[test]
-fn quant_matmul_the_longest_sums_are_exact() -> Result<(), Error> {
-    for value in [-128, 127] {
-        let k = 65_536;
-        let (x, mut packed) = (vec![-128i8; k], vec![0; packed_bytes(1, k, 1).unwrap()]);
-        pack_i8(&mut packed, k, 1, |_, _| value);
-        for host in hosts() {
-            let mut out = [0];
-            let out_view = Product::I32(TensorMut::new([1, 1], &mut out)?);
-            run(&host, self::packed(Tensor::new([1, k], &x)?, &packed, out_view))?;
-            assert_eq!(i64::from(out[0]), k as i64 * -128 * i64::from(value), "{}", host.isa().name());
-        }
-    }
-    Ok(())
-}
-
 /// `[K,N]` in blocks, by the formula of the format.
 pub(crate) fn blocks(w: &[i8], k: usize, n: usize) -> Vec<i8> {
     let mut nz = vec![0; k * n];
@@ -105,38 +102,6 @@ pub(crate) fn blocks(w: &[i8], k: usize, n: usize) -> Vec<i8> {
         }
     }
     nz
-}
-
-#[test]
-fn quant_matmul_every_weight_format_gives_the_same() -> Result<(), Error> {
-    let mut random = Random(31);
-    let few = [(1, 1, 1), (3, 70, 37), (9, 16, 32), (2, 48, 320), (5, 4112, 96), (20, 48, 352), (32, 48, 352)];
-    for (m, k, n) in few.into_iter().chain([(70, 64, 608), (97, 64, 96), (100, 4112, 64)]) {
-        let case = Case::new(&mut random, m, k, n);
-        let expected: Vec<i32> = case.sums().iter().map(|&sum| sum as i32).collect();
-        let transposed: Vec<i8> = (0..k * n).map(|at| case.w[at % k * n + at / k]).collect();
-        let wide: Vec<i8> =
-            (0..k * (n + 5)).map(|at| if at % (n + 5) < n { case.w[at / (n + 5) * n + at % (n + 5)] } else { 99 }).collect();
-        let nz = if k % 16 == 0 && n % 32 == 0 { Some(blocks(&case.w, k, n)) } else { None };
-        for host in hosts() {
-            let views = [
-                Some((Tensor::new([k, n], &case.w)?, FORMAT_ND)),
-                Some((Tensor::strided([k, n], [n + 5, 1], &wide)?, FORMAT_ND)),
-                Some((Tensor::strided([k, n], [1, k], &transposed)?, FORMAT_ND)),
-                nz.as_ref().map(|nz| (Tensor::new([n / 32, k / 16, 16, 32], nz).unwrap(), FORMAT_NZ)),
-            ];
-            for (weight, format) in views.into_iter().flatten() {
-                let mut out = vec![7; m * n];
-                let x = Tensor::new([m, k], &case.x)?;
-                let mut call = QuantMatmul::new(x, weight, Product::I32(TensorMut::new([m, n], &mut out)?));
-                assert_eq!(call.weight_format, FORMAT_ND, "the default, as in C");
-                call.weight_format = format;
-                run(&host, call)?;
-                assert!(out == expected, "{} {m}x{k}x{n} format {format} {weight:?}", host.isa().name());
-            }
-        }
-    }
-    Ok(())
 }
 
 #[test]
@@ -324,27 +289,6 @@ fn quant_matmul_a_stride_that_is_never_taken_may_be_any() -> Result<(), Error> {
             for at in 0..m * n {
                 assert_eq!(out[at], i32::from(x[at / n]) * i32::from(w[at % n]), "{} {stride}", host.isa().name());
             }
-        }
-    }
-    Ok(())
-}
-
-#[cfg(feature = "rayon")]
-#[test]
-fn quant_matmul_threads_do_not_matter() -> Result<(), Error> {
-    // Two tasks a worker, and as many as there may be.
-    for [m, k, n] in [[100, 300, 500], [3, 40, 6200]] {
-        let case = Case::new(&mut Random(8), m, k, n);
-        let sums = case.sums();
-        for threads in [1, 2, 3] {
-            let host = Host::with(tilekern::Isa::detect(), tilekern::Rayon::new(threads)?)?;
-            let mut out = vec![0; m * n];
-            let x = Tensor::new([m, k], &case.x)?;
-            let weight = Tensor::new([case.packed.len()], &case.packed)?;
-            let mut call = QuantMatmul::new(x, weight, Product::I32(TensorMut::new([m, n], &mut out)?));
-            call.weight_format = FORMAT_PACKED;
-            run(&host, call)?;
-            assert!(out.iter().zip(&sums).all(|(&a, &b)| i64::from(a) == b), "{threads} threads: {m}x{k}x{n}");
         }
     }
     Ok(())
