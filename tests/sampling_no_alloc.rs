@@ -1,5 +1,5 @@
-//! Ten thousand calls of TopKTopPSample, every set of stages with every way of choosing, and some of each other sampling operation: not
-//! one allocation.
+//! Ten thousand calls of TopKTopPSample, every set of stages with every way of choosing, and of each other sampling operation on short
+//! rows, with some on long ones: not one allocation.
 //!
 //! Alone in its binary and without the test harness, which allocates itself.
 
@@ -16,6 +16,8 @@ use tilekern::ops::{
 use tilekern::{Error, Host, Isa, ParallelFor, Rayon, Run, Scratch, Tensor, TensorMut};
 
 const V: usize = 1500;
+/// A short row.
+const SHORT: usize = 60;
 
 /// Four rows, all outputs; `number` says which stages and which noise.
 fn call(
@@ -57,74 +59,80 @@ fn call(
 
 /// Exponential numbers, and draws from them as weights.
 fn draw(
-    number: usize,
+    [number, v]: [usize; 2],
     host: &Host<impl ParallelFor>,
     weights: &mut [f32],
     out: &mut [i64],
     scratch: &mut [u8],
 ) -> Result<(), Error> {
-    let mut call = Exponential::new(TensorMut::new([4, V], weights)?);
+    let mut call = Exponential::new(TensorMut::new([4, v], weights)?);
     call.offset = 4 * number as i64;
     host.run(call, scratch)?;
-    let mut call = Multinomial::new(Tensor::new([4, V], weights)?, TensorMut::new([4, V], out)?);
-    (call.num_samples, call.replacement) = (V as i64, number % 2 == 0);
+    let mut call = Multinomial::new(Tensor::new([4, v], weights)?, TensorMut::new([4, v], out)?);
+    (call.num_samples, call.replacement) = (v as i64, number % 2 == 0);
     assert!(host.workspace(&call)?.size() <= scratch.len());
     host.run(call, scratch)
 }
 
 /// The first version of the choice.
 fn choose(
-    number: usize,
+    [number, v]: [usize; 2],
     host: &Host<impl ParallelFor>,
     logits: &[f32],
     q: &[f32],
     chosen: &mut [i64],
     scratch: &mut [u8],
 ) -> Result<(), Error> {
-    let (top_k, top_p) = ([0, 3, number as i32, -1], [number as f32 / 99.0; 4]);
+    let (top_k, top_p) = ([0, 3, (number % 100) as i32, -1], [(number % 100) as f32 / 99.0; 4]);
     let mut call = TopKTopPSampleV1::new(
-        Tensor::new([4, V], logits)?,
+        Tensor::new([4, v], logits)?,
         Tensor::new([4], &top_k)?,
         Tensor::new([4], &top_p)?,
         TensorMut::new([4], chosen)?,
     );
-    call.q = (number % 3 > 0).then_some(Tensor::new([4, V], q)?);
+    call.q = (number % 3 > 0).then_some(Tensor::new([4, v], q)?);
     host.run(call, scratch)
 }
 
 /// The filters that write rows.
-fn filter(number: usize, host: &Host<impl ParallelFor>, rows: &[f32], out: &mut [f32], scratch: &mut [u8]) -> Result<(), Error> {
-    let (k, p) = ([-1, 0, 3, number as i32], [number as f32 / 100.0; 4]);
+fn filter(
+    [number, v]: [usize; 2],
+    host: &Host<impl ParallelFor>,
+    rows: &[f32],
+    out: &mut [f32],
+    scratch: &mut [u8],
+) -> Result<(), Error> {
+    let (k, p) = ([-1, 0, 3, (number % 100) as i32], [(number % 100) as f32 / 100.0; 4]);
     let (k, p) = (Tensor::new([4], &k)?, Tensor::new([4], &p)?);
-    let mut call = ApplyTopKTopP::new(Tensor::new([4, V], rows)?, TensorMut::new([4, V], &mut *out)?);
+    let mut call = ApplyTopKTopP::new(Tensor::new([4, v], rows)?, TensorMut::new([4, v], &mut *out)?);
     (call.k, call.p) = (Some(k), Some(p));
     host.run(call, scratch)?;
-    let mut call = ApplyTopKTopPMinP::new(Tensor::new([4, V], rows)?, k, p, TensorMut::new([4, V], out)?);
+    let mut call = ApplyTopKTopPMinP::new(Tensor::new([4, v], rows)?, k, p, TensorMut::new([4, v], out)?);
     call.min_p = (number % 2 == 0).then_some(p);
     host.run(call, scratch)
 }
 
 /// One step of a batch, from the logits to the tokens without their prompts.
 fn step(
-    number: usize,
+    [number, v]: [usize; 2],
     host: &Host<impl ParallelFor>,
     logits: &[f32],
     last: &mut [f32],
     scratch: &mut [u8],
 ) -> Result<i64, Error> {
     let (mut finished, mut lengths, mut ids, mut generated) = ([0, 1, 0, 0], [0; 4], [0; 4], [0; 4]);
-    let (tokens, mask, random) = ([7; 8], [1, 0, 0, 0, 0, 1, 0, 0], [0.0, 0.3, 0.6, number as f32 / 100.0]);
-    let mut call = UpdateLogits::new(Tensor::new([4, 1, V], logits)?, TensorMut::new([4, V], last)?);
+    let (tokens, mask, random) = ([7; 8], [1, 0, 0, 0, 0, 1, 0, 0], [0.0, 0.3, 0.6, (number % 100) as f32 / 100.0]);
+    let mut call = UpdateLogits::new(Tensor::new([4, 1, v], logits)?, TensorMut::new([4, v], last)?);
     (call.finished, call.softmax) = (Some(Tensor::new([4], &finished)?), number % 2 == 0);
     host.run(call, scratch)?;
-    let k = 1 + (number * 37 % V) as i64;
-    let (rows, random) = (Tensor::new([4, V], last)?, Tensor::new([4], &random)?);
+    let k = 1 + (number * 37 % v) as i64;
+    let (rows, random) = (Tensor::new([4, v], last)?, Tensor::new([4], &random)?);
     let mut call = TopKSampling::new(rows, random, k, TensorMut::new([4], &mut ids)?);
     (call.prompt_tokens, call.prompt_mask) = (Some(Tensor::new([4, 2], &tokens)?), Some(Tensor::new([4, 2], &mask)?));
     (call.finished, call.sequence_length) = (Some(TensorMut::new([4], &mut finished)?), Some(TensorMut::new([4], &mut lengths)?));
     assert!(host.workspace(&call)?.size() <= scratch.len());
     host.run(call, scratch)?;
-    let mut call = TopPSampling::new(rows, random, number as f64 / 100.0, TensorMut::new([4], &mut ids)?);
+    let mut call = TopPSampling::new(rows, random, (number % 100) as f64 / 100.0, TensorMut::new([4], &mut ids)?);
     (call.finished, call.sequence_length) = (Some(TensorMut::new([4], &mut finished)?), Some(TensorMut::new([4], &mut lengths)?));
     assert!(host.workspace(&call)?.size() <= scratch.len());
     host.run(call, scratch)?;
@@ -149,12 +157,16 @@ fn none(host: &Host<impl ParallelFor>, count: usize) {
         call(number, host, &logits, &q, out, &mut scratch).unwrap();
         sum += chosen.iter().sum::<i64>();
     }
-    for number in 0..count.div_ceil(100) {
-        draw(number, host, &mut weights, &mut idx, &mut scratch).unwrap();
-        choose(number, host, &logits, &q, &mut chosen, &mut scratch).unwrap();
-        filter(number, host, &weights, &mut select, &mut scratch).unwrap();
-        sum += idx.iter().sum::<i64>();
-        sum += step(number, host, &logits, &mut select, &mut scratch).unwrap();
+    for (count, v) in [(count, SHORT), (count.div_ceil(100), V)] {
+        let (logits, q, weights, idx, select) =
+            (&logits[..4 * v], &q[..4 * v], &mut weights[..4 * v], &mut idx[..4 * v], &mut select[..4 * v]);
+        for number in (0..count).map(|number| [number, v]) {
+            draw(number, host, weights, idx, &mut scratch).unwrap();
+            choose(number, host, logits, q, &mut chosen, &mut scratch).unwrap();
+            filter(number, host, weights, select, &mut scratch).unwrap();
+            sum += idx.iter().sum::<i64>();
+            sum += step(number, host, logits, select, &mut scratch).unwrap();
+        }
     }
     assert_eq!(allocations() - before, 0, "allocations in {count} calls");
     assert!(sum > 0);
@@ -166,5 +178,5 @@ fn main() {
     let pool = Rayon::new(2).unwrap();
     let host = Host::with(Isa::detect(), &pool).unwrap();
     pool.install(|| none(&host, count));
-    println!("sampling operations: {count} calls and more, serial and in a pool, no allocation");
+    println!("sampling operations: {count} calls each, serial and in a pool, no allocation");
 }
