@@ -133,7 +133,7 @@ fn differs(expected: &mut impl Read, v: usize, row: usize, answer: &Answer, call
     assert!(same || margin <= 1e-6, "call {call} row {row}: another decision, margin {margin}");
     for (a, b) in answer.sorted[row * v..(row + 1) * v].iter().zip(probabilities) {
         let (a, b) = (f32::from_bits(*a), f32::from_bits(*b));
-        assert!(!same || (a - b).abs() <= 2e-6 * b + f32::MIN_POSITIVE, "call {call} row {row}: probability {a}, {b}");
+        assert!(!same || (a - b).abs() <= 1e-6 * b + f32::MIN_POSITIVE, "call {call} row {row}: probability {a}, {b}");
     }
     !same
 }

@@ -71,6 +71,31 @@ fn rows_longer_than_a_mebibyte() {
     }
 }
 
+/// A long row by top-k with top-p and noise, and what is kept of it.
+fn longest_row<T: Element + std::fmt::Debug>(seed: u64) {
+    let (mut random, v) = (Random(seed), 1 << 20);
+    let logits = (0..v).map(|_| T::narrow((0..12).map(|_| random.unit()).sum::<f32>() * 1.5)).collect();
+    let mut case = Case::<T>::new(v, logits);
+    (case.top_k, case.top_p) = (vec![50], vec![T::narrow(0.9)]);
+    case.q = Q::Exponential((0..v).map(|_| -random.unit().abs().max(1e-9).ln()).collect());
+    let expected = case.defined();
+    let kept = expected.select.iter().filter(|&&x| x != f32::NEG_INFINITY.to_bits()).count();
+    assert!((2..50).contains(&kept), "both stages cut: {kept}");
+    for host in hosts() {
+        assert!(case.answer(&host, Order::Contiguous) == expected, "{host:?}");
+        assert_eq!(case.chosen(&host), expected.chosen, "{host:?}");
+    }
+}
+
+#[test]
+fn rows_of_a_mebi_of_tokens() {
+    longest_row::<f32>(11);
+    if rounds(2) == 2 {
+        longest_row::<f16>(12);
+        longest_row::<bf16>(13);
+    }
+}
+
 /// The twelve scenarios of document 000, and the others that it makes possible: every set of stages with every way of choosing.
 #[test]
 fn every_scenario() {
