@@ -6,7 +6,10 @@
 mod common;
 
 mod case;
+mod forms;
+mod four_bits;
 mod layouts;
+mod longest;
 mod modes;
 mod reference;
 mod refusals;

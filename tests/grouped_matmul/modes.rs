@@ -1,19 +1,25 @@
-//! Random calls of every mode against the scalar definition, bit for bit, on every instruction set and thread count.
+//! Random calls of every mode and form against the scalar definition, bit for bit, on every instruction set and thread count.
 
 use crate::case::{Case, Layouts};
 use crate::common::{Random, every_host};
+use crate::forms::Form;
 use tilekern::{Host, Isa};
 
 #[test]
 fn grouped_matmul_random_calls_of_every_mode() {
-    let (mut random, layouts) = (Random(61), Layouts::default());
+    let mut random = Random(61);
+    let mut forms = [0; 3];
     for number in 0..2000 {
         let case = Case::random(&mut random);
         let expected = case.expected();
+        let form = Form::of(number, &case, 32);
+        let layouts = form.of_bytes(&case);
+        forms[form as usize] += 1;
         let check = |host: &Host<&dyn tilekern::ParallelFor>| {
-            let (result, found) = case.run(host, |_, _| {}, &layouts);
+            let (result, found) = case.run(host, |call, layouts| form.set(call, layouts, &case), &layouts);
             assert_eq!(result, Ok(()));
-            assert!(found == expected, "call {number} on {}: {}x{}x{} of {}", host.isa().name(), case.m, case.k, case.n, case.e);
+            let context = format!("call {number} on {}: {}x{}x{} of {}", host.isa().name(), case.m, case.k, case.n, case.e);
+            assert!(found == expected, "{context}, {form:?}");
         };
         // Every call on the best instruction set, some on all.
         if number % 20 == 0 {
@@ -22,6 +28,7 @@ fn grouped_matmul_random_calls_of_every_mode() {
             check(&Host::with(Isa::detect(), &tilekern::Serial as &dyn tilekern::ParallelFor).unwrap());
         }
     }
+    assert!(forms.iter().all(|&calls| calls >= 30), "{forms:?}");
 }
 
 /// Long groups are cut into chunks, and many short ones share one; the sums of a chunk are those of its experts. The more columns, the

@@ -1,12 +1,13 @@
 //! 2 000 calls against the operator's numpy reference, and a case of its specification by checksums.
 //!
-//! The calls are made here and, where python3 with numpy and the reference are there (`TILEKERN_REFERENCE` names its folder,
-//! `PYTHON` the interpreter), handed to `reference.py` in a file. Everywhere the digest of the answers is compared with the
-//! committed one.
+//! The calls take the forms of a weight in turn. They are made here and, where python3 with numpy and the reference are there
+//! (`TILEKERN_REFERENCE` names its folder, `PYTHON` the interpreter), handed to `reference.py` in a file. Everywhere the digest of the
+//! answers is compared with the committed one.
 
 use crate::case::{Case, Layouts, Output};
 use crate::common::{Random, every_host};
-use crate::layouts::{halves, stripes};
+use crate::forms::Form;
+use crate::layouts::stripes;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use tilekern::ops::{FORMAT_NZ, GroupedScale, GroupedWeight};
@@ -53,16 +54,17 @@ impl File {
 }
 
 /// A call with weights of eight bits.
-fn eight_bits(random: &mut Random, file: &mut File) -> Output {
+fn eight_bits(number: usize, random: &mut Random, file: &mut File) -> Output {
     let case = Case::random(random);
-    let (result, found) = case.run(&Host::new(), |_, _| {}, &Layouts::default());
+    let form = Form::of(number, &case, 32);
+    let (result, found) = case.run(&Host::new(), |call, layouts| form.set(call, layouts, &case), &form.of_bytes(&case));
     assert_eq!(result, Ok(()));
     file.call(&case, 0, &case.w_scale, &found);
     found
 }
 
 /// A call with weights of four bits, in groups of K.
-fn four_bits(random: &mut Random, file: &mut File) -> Output {
+fn four_bits(number: usize, random: &mut Random, file: &mut File) -> Output {
     let mut case = Case::random(random);
     let groups = 1 + random.below(4);
     (case.k, case.n) = (groups * [1, 6, 16, 64, 100][random.below(5)], 2 * case.n);
@@ -74,11 +76,12 @@ fn four_bits(random: &mut Random, file: &mut File) -> Output {
     (case.arithmetic, case.asymmetric, case.integers, case.offset) = (1, false, None, None);
     let scales: Vec<f32> = (0..e * groups * n).map(|_| random.unit() * 0.02).collect();
     let scale_bits = scales.iter().map(|scale| u64::from(scale.to_bits())).collect();
-    let layouts = Layouts { halves: halves(&case.w), scale_bits, ..Layouts::default() };
+    let form = Form::of(number, &case, 64);
+    let layouts = Layouts { scale_bits, ..form.of_halves(&case) };
     let (result, found) = case.run(
         &Host::new(),
         |call, layouts| {
-            call.weight = GroupedWeight::I4(Tensor::new([e, k, n / 2], &layouts.halves).unwrap());
+            form.set(call, layouts, &case);
             call.weight_scale = GroupedScale::Bits(match groups {
                 1 => Tensor::new([e, n], &layouts.scale_bits).unwrap(),
                 _ => Tensor::new([e, groups, n], &layouts.scale_bits).unwrap(),
@@ -113,7 +116,9 @@ fn grouped_matmul_two_thousand_calls() {
     let (mut file, mut digest) = (File::default(), 0xCBF2_9CE4_8422_2325u64);
     let mut random = Random(81);
     for call in 0..CALLS {
-        let found = if call % 4 == 3 { four_bits(&mut random, &mut file) } else { eight_bits(&mut random, &mut file) };
+        let of = if call % 4 == 3 { four_bits } else { eight_bits };
+        // Counted by kind, so that each takes all forms.
+        let found = of(if call % 4 == 3 { call / 4 } else { call }, &mut random, &mut file);
         let words = found.scale.iter().chain(&found.offset).flat_map(|word| word.to_le_bytes());
         for byte in words.chain(found.q.iter().map(|&q| q as u8)) {
             digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
