@@ -229,43 +229,47 @@ const STAGES: [Stages; 5] = [
     Stages { k: 0, p: 1.0, min_p: 0.0 },
     Stages { k: 12, p: 1.0, min_p: 0.0 },
     Stages { k: 0, p: 0.8, min_p: 0.0 },
-    Stages { k: 0, p: 1.0, min_p: 0.1 },
+    // A part of the largest that no weight of the shapes is at.
+    Stages { k: 0, p: 1.0, min_p: 0.11 },
     Stages { k: 20, p: 0.9, min_p: 0.03 },
 ];
 
-fn row() -> Vec<f32> {
-    let mut random = Random(21);
-    (0..40).map(|_| 3.0 * random.unit()).collect()
+/// The logits of every shape.
+fn rows() -> [(&'static str, Vec<f32>); 5] {
+    shapes().map(|(name, weights)| (name, weights.into_iter().map(f32::ln).collect()))
+}
+
+/// Each shape with other stages: those that cut with one that they cut from.
+fn cases() -> impl Iterator<Item = (String, Vec<f32>, Stages)> {
+    let stages = STAGES.into_iter().cycle().skip(4);
+    rows().into_iter().zip(stages).map(|((name, logits), stages)| (format!("{name} {stages:?}"), logits, stages))
 }
 
 /// q-sampling with exponential q of the library's own.
 #[test]
 fn q_sampling_follows_the_survivors() {
-    let (logits, rows) = (row(), DRAWS / 10);
-    let mut q = vec![0.0f32; rows * logits.len()];
-    for stages in STAGES {
-        let mut counts = vec![0; logits.len()];
+    for (name, logits, stages) in cases() {
+        let (v, rows) = (logits.len(), DRAWS / 10);
+        let (mut q, mut counts) = (vec![0.0f32; rows * v], vec![0; v]);
         for part in 0..10 {
-            let mut call = Exponential::new(TensorMut::new([rows, logits.len()], &mut q).unwrap());
+            let mut call = Exponential::new(TensorMut::new([rows, v], &mut q).unwrap());
             (call.seed, call.offset) = (31, 400 * part);
             run(&Host::with(Isa::detect(), Rayon::new(2).unwrap()).unwrap(), call).unwrap();
             sampled(&logits, stages, rows, &Draws::Given(&q)).iter().for_each(|&i| counts[i as usize] += 1);
         }
-        follows(&format!("{stages:?}"), &counts, &survivors(&logits, stages));
+        follows(&name, &counts, &survivors(&logits, stages));
     }
 }
 
 /// The choice that draws for itself, all rows from one pair, or each from its own.
 #[test]
 fn multinomial_sampling_follows_the_survivors() {
-    let logits = row();
-    let lines: Vec<i64> = (0..2 * DRAWS as i64 / 4).map(|i| if i % 2 == 0 { 1000 + i } else { 0 }).collect();
-    for stages in STAGES {
-        let of = |tokens| counts(tokens, logits.len());
-        let drawn = sampled(&logits, stages, DRAWS, &Draws::Generator(41, 0));
-        follows(&format!("generator {stages:?}"), &of(drawn), &survivors(&logits, stages));
-        let drawn = sampled(&logits, stages, DRAWS / 4, &Draws::Lines(&lines));
-        follows(&format!("lines {stages:?}"), &of(drawn), &survivors(&logits, stages));
+    let lines: Vec<i64> = (0..2 * DRAWS as i64).map(|i| if i % 2 == 0 { 1000 + i } else { 0 }).collect();
+    for (name, logits, stages) in cases() {
+        for (which, draws) in [("generator", Draws::Generator(41, 0)), ("lines", Draws::Lines(&lines))] {
+            let drawn = counts(sampled(&logits, stages, DRAWS, &draws), logits.len());
+            follows(&format!("{which} {name}"), &drawn, &survivors(&logits, stages));
+        }
     }
 }
 
