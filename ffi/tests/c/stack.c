@@ -57,8 +57,9 @@ static void *workspace(void) {
   } while (0)
 
 static void sampling(tk_context *context, int32_t dtype) {
+  const uint16_t most = dtype == TK_F16 ? 0x3B9A : 0x3F73; /* 0.95 */
   float p[B] = {0.95f, 0.9f};
-  uint16_t half_p[B] = {0x3B9A, 0x3B9A}; /* 0.95 and 1.2 */
+  uint16_t half_p[B];
   tk_tensor l = tensor(dtype == TK_F32 ? (void *)logits : half_logits, matrix, 2, dtype);
   tk_tensor probs_tensor = tensor(dtype == TK_F32 ? (void *)probs : half_probs, matrix, 2, dtype);
   tk_tensor p_tensor = tensor(dtype == TK_F32 ? (void *)p : half_p, row, 1, dtype), k = tensor(top_k, row, 1, TK_I32);
@@ -68,6 +69,7 @@ static void sampling(tk_context *context, int32_t dtype) {
   tk_top_k_top_p_sample_v1_args first = TK_TOP_K_TOP_P_SAMPLE_V1_ARGS_INIT;
   tk_apply_top_k_top_p_args apply = TK_APPLY_TOP_K_TOP_P_ARGS_INIT;
   tk_apply_top_k_top_p_min_p_args min_p = TK_APPLY_TOP_K_TOP_P_MIN_P_ARGS_INIT;
+  half_p[0] = half_p[1] = most;
   first.logits = &l, first.top_k = &k, first.top_p = &p_tensor, first.q = &noise, first.logits_select_idx = &c;
   first.logits_top_kp_select = &select;
   for (top_k[0] = 0; top_k[0] <= 900; top_k[0] += 300) {
