@@ -97,6 +97,27 @@ static void sampling(tk_context *context, int32_t dtype) {
   RUN(tk_apply_top_k_top_p_min_p, &min_p, "");
 }
 
+/* Two values that nothing separates but halving the range, which leaves one value more behind each time. */
+static void close_logits(tk_context *context) {
+  static float close[V];
+  static const int64_t one_row[] = {1, V}, one[] = {1};
+  const uint32_t least = 1; /* 1e-45f */
+  float p = 0.999f;
+  int32_t all = 0;
+  uint32_t value = 0x3727C5AC; /* 1e-5f */
+  size_t i;
+  tk_tensor l = tensor(close, one_row, 2, TK_F32), k = tensor(&all, one, 1, TK_I32), p_tensor = tensor(&p, one, 1, TK_F32);
+  tk_tensor seeds = tensor(generator, pair, 1, TK_I64), c = tensor(chosen, one, 1, TK_I64);
+  tk_top_k_top_p_sample_args sample = TK_TOP_K_TOP_P_SAMPLE_ARGS_INIT;
+  for (i = 0; i < V; i++) close[i] = 0;
+  for (i = 1; i < V; i += 2) memcpy(&close[i], &least, sizeof least);
+  close[0] = 0.02f;
+  for (i = 100; value > 1; i += 1000, value = value / 2 - 1) memcpy(&close[i], &value, sizeof value);
+  sample.logits = &l, sample.top_k = &k, sample.top_p = &p_tensor, sample.logits_select_idx = &c;
+  sample.post_sample = TK_POST_SAMPLE_MULTINOMIAL, sample.generator = &seeds;
+  RUN(tk_top_k_top_p_sample, &sample, "with a generator, of close logits");
+}
+
 static void drawing(tk_context *context, int32_t dtype) {
   tk_tensor probs_tensor = tensor(dtype == TK_F32 ? (void *)probs : half_probs, matrix, 2, dtype);
   tk_tensor filled = tensor(kept, matrix, 2, dtype), drawn_tensor = tensor(drawn, samples, 2, TK_I64);
@@ -207,6 +228,7 @@ static void *calls(void *user) {
     drawing(context, floats[i]);
     pack(context, floats[i]);
   }
+  close_logits(context);
   steps(context);
   multiply(context);
   for (i = 0; i < 2; i++) {
