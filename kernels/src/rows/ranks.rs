@@ -21,6 +21,8 @@ use crate::simd::Simd;
 const BINS: usize = 1024;
 /// What is sorted rather than split.
 const FEW: usize = 4096;
+/// Histograms within one another, at most: each waits with its numbers for those within, and mostly two separate what is left.
+const HISTOGRAMS: usize = 2;
 
 /// Which range a value falls into: the first holds the largest.
 #[derive(Clone, Copy)]
@@ -277,48 +279,75 @@ impl<T: Element> Ranks<'_, T> {
     /// The race of the `n` survivors in a range of values, the first of which has the rank `first`.
     #[inline(never)]
     fn part<S: Simd>(&mut self, s: S, part: Part, n: usize, first: usize, depth: usize, list: &mut List<'_>) {
+        if let Some(range) = self.race_few(s, part, n, first, list) {
+            if depth < HISTOGRAMS {
+                self.split(s, part, range, first, depth, list)
+            } else {
+                self.halve(s, part, range, first, list)
+            }
+        }
+    }
+
+    /// The same, if they are few, or equal; else their least and greatest value are returned.
+    #[inline(never)]
+    fn race_few<S: Simd>(&mut self, s: S, part: Part, n: usize, first: usize, list: &mut List<'_>) -> Option<(f32, f32)> {
         if n == 0 {
-            return;
+            return None;
         }
         if n <= FEW && n + 16 <= list.values.len() / 2 {
             let n = collect(s, self.row, part, list);
             list.sort(s, n);
             self.weights.apply(s, &mut list.values[..n]);
             let (place, score) = race(s, &list.values[..n], &self.noise.from(first));
-            return self.meets(list.indices[place] as usize, score);
+            self.meets(list.indices[place] as usize, score);
+            return None;
         }
         let (_, least, most) = extent(s, self.row, part);
-        if least == most {
-            let (place, score) = race_run(s, n, self.weights.of_one(s, most), &self.noise.from(first));
-            if score > self.score {
-                self.meets(nth_equal(s, self.row, most, place), score);
-            }
-            return;
+        if least < most {
+            return Some((least, most));
         }
-        self.split(s, part, (least, most), first, depth, list);
+        let (place, score) = race_run(s, n, self.weights.of_one(s, most), &self.noise.from(first));
+        if score > self.score {
+            self.meets(nth_equal(s, self.row, most, place), score);
+        }
+        None
+    }
+
+    /// [`Ranks::part`] of values that histograms do not separate, which is rare: the upper half of what is left, as often halved as it
+    /// takes. A loop, since that may be thirty times.
+    #[inline(never)]
+    fn halve<S: Simd>(&mut self, s: S, mut rest: Part, mut range: (f32, f32), mut first: usize, list: &mut List<'_>) {
+        loop {
+            let (mut upper, mut limits) = (rest, range);
+            let (n, least) = loop {
+                let (low, high) = (value_to_ascending(limits.0), value_to_ascending(limits.1));
+                let middle = ascending_to_value(((i64::from(low) + i64::from(high) + 1) >> 1) as i32);
+                upper.kept = upper.above(middle);
+                let (n, ..) = extent(s, self.row, upper);
+                match self.race_few(s, upper, n, first, list) {
+                    Some(narrower) => limits = narrower,
+                    None => break (n, middle),
+                }
+            };
+            (rest.most, first) = (next_below(least), first + n);
+            let (n, ..) = extent(s, self.row, rest);
+            match self.race_few(s, rest, n, first, list) {
+                Some(left) => range = left,
+                None => return,
+            }
+        }
     }
 
     /// [`Ranks::part`] by way of narrower ranges, for values from `least` to `most`.
+    #[inline(never)]
     fn split<S: Simd>(&mut self, s: S, part: Part, (least, most): (f32, f32), first: usize, depth: usize, list: &mut List<'_>) {
-        // Values that two histograms do not separate are rare: halves, the larger first.
-        if depth >= 2 {
-            let (low, high) = (value_to_ascending(least), value_to_ascending(most));
-            let middle = ascending_to_value(((i64::from(low) + i64::from(high) + 1) >> 1) as i32);
-            let upper = Part { kept: part.above(middle), ..part };
-            let (found, ..) = extent(s, self.row, upper);
-            self.part(s, upper, found, first, depth + 1, list);
-            let lower = Part { most: next_below(middle), ..part };
-            let (others, ..) = extent(s, self.row, lower);
-            return self.part(s, lower, others, first + found, depth + 1, list);
-        }
         let scale = Scale::new(least, most, &self.weights);
         let counts = histogram(s, self.row, part, scale);
-        let limits = self.limits(s, scale, least, &counts, first);
-        let floor = limits.iter().fold(self.score, |floor, limit| if limit.0 > floor { limit.0 } else { floor });
+        let (floor, limits) = self.limits(s, scale, least, &counts, first);
         let mut rank = first;
         for bin in 0..BINS {
             // The leader stands before the range, and has to be beaten; the floor is what somebody will have, perhaps in here.
-            if counts[bin] > 0 && limits[bin].1 > self.score && limits[bin].1 >= floor {
+            if counts[bin] > 0 && limits[bin] > self.score && limits[bin] >= floor {
                 let low = if bin + 1 < BINS { next_above(scale.largest(bin + 1)) } else { f32::NEG_INFINITY };
                 let range = Part { kept: part.above(low), most: scale.largest(bin).min(part.most) };
                 self.part(s, range, counts[bin] as usize, rank, depth + 1, list);
@@ -327,9 +356,9 @@ impl<T: Element> Ranks<'_, T> {
         }
     }
 
-    /// The least and the most that the winner of each range can score.
+    /// What somebody scores at least, and the most that the winner of each range can score.
     #[inline(never)]
-    fn limits<S: Simd>(&self, s: S, scale: Scale, least: f32, counts: &[u32; BINS], first: usize) -> [(f32, f32); BINS] {
+    fn limits<S: Simd>(&self, s: S, scale: Scale, least: f32, counts: &[u32; BINS], first: usize) -> (f32, [f32; BINS]) {
         let (mut lows, mut highs) = ([0.0; BINS], [0.0; BINS]);
         // Half a range and what rounding may do to a limit.
         let slack = scale.most.abs().max(least.abs()).min(1e30) * f32::EPSILON;
@@ -340,15 +369,20 @@ impl<T: Element> Ranks<'_, T> {
         }
         self.weights.apply(s, &mut highs);
         self.weights.apply(s, &mut lows);
-        // What is negative scores most with the largest noise, which is not known here, and always less than 0.
-        highs.iter_mut().for_each(|high| *high = high.max(0.0));
         let noise = least_noise(s, &self.noise, counts, first);
         let no_nan = |x: f32, otherwise: f32| if x.is_nan() { otherwise } else { x };
-        array::from_fn(|bin| match counts[bin] {
-            0 => (f32::NEG_INFINITY, f32::NEG_INFINITY),
+        let mut floor = self.score;
+        for bin in 0..BINS {
             // A NaN never wins.
-            _ if noise[bin].is_nan() => (f32::NEG_INFINITY, f32::NEG_INFINITY),
-            _ => (no_nan(lows[bin] / noise[bin], f32::NEG_INFINITY), no_nan(highs[bin] / noise[bin], f32::INFINITY)),
-        })
+            if counts[bin] == 0 || noise[bin].is_nan() {
+                highs[bin] = f32::NEG_INFINITY;
+                continue;
+            }
+            // What is negative scores most with the largest noise, which is not known here, and always less than 0.
+            highs[bin] = no_nan(highs[bin].max(0.0) / noise[bin], f32::INFINITY);
+            let low = no_nan(lows[bin] / noise[bin], f32::NEG_INFINITY);
+            floor = if low > floor { low } else { floor };
+        }
+        (floor, highs)
     }
 }
