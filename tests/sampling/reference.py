@@ -89,12 +89,13 @@ def first_version(v, numbers, calls, answers):
         if counts[0] != counts[1]:
             assert use_p and near(sums[between(*counts)], float(p[r])), (r, k[r], p[r], counts)
         else:
+            assert q is not None, (r, k[r], p[r], chosen[r], token[r])
             n = ref.top_p_count(s, p[r], "fixed", True) if use_p else len(s)
             if not use_k and not use_p:
                 order = np.arange(v)
             w = s[:n] if use_p and not use_k else x[r][order[:n]]
             ratio = dict(zip(order[:n], ref.softmax_f32(w) / (np.abs(q[r, :n]) + F32(1e-8))))
-            assert q is not None and near(ratio[chosen[r]], ratio[token[r]]), (r, k[r], p[r])
+            assert near(ratio[chosen[r]], ratio[token[r]]), (r, k[r], p[r])
         yield False
 
 
