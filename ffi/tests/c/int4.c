@@ -196,7 +196,7 @@ static void not_packed(const tk_pack_weight_args *args, const char *start) {
 }
 
 static void refusals(void) {
-  static const char odd[] = "weight: expected pairs of neighbouring columns, found an odd size or stride (161002)";
+  static const char odd[] = "weight: expected pairs of neighbouring columns, found an odd size or stride, or gaps (161002)";
   static const int64_t three[] = {E, 2, 3}, odd_rows[] = {10, 5, 1}, odd_experts[] = {9, 4, 1}, alternate[] = {16, 8, 2};
   static const int64_t ragged[] = {E, 1, 1, 16, 32};
   static float offset[E * 4], output_offset[M], float_scale[E * 4];
