@@ -246,7 +246,7 @@ static void refusals(void) {
   CHECK_STATUS(run(&args), 161002);
   says("weight: expected a packed weight of the bits that its scale says");
   packed.dtype = TK_U8;
-  refused(&args, 161002, "weight: expected i8, found u8 (161002)");
+  refused(&args, 161002, "weight: expected i8 or i4, found u8 (161002)");
   for (i = 0; i < M * 2; i++) CHECK(small_output[i] == 77);
 
   weight = tensor(small, three, 3, TK_I4), packed.dtype = TK_I8;
