@@ -87,7 +87,7 @@ pub fn locate_few<S: Simd>(s: S, maxima: &[f32], bound: f32, hits: &mut [i32], m
 /// Writes the numbers, from `from` on, of the maxima that reach `bound`; returns how many they are. There is room for all and 16.
 #[inline(always)]
 fn locate<S: Simd>(s: S, maxima: &[f32], bound: f32, from: usize, hits: &mut [i32]) -> usize {
-    s.common(
+    s.beside(
         #[inline(always)]
         move || {
             let (bound, mut found) = (s.splat(bound), 0);
@@ -113,7 +113,7 @@ fn look_through<S: Simd, T: Element, const BLOCK: usize>(
     blocks: &[i32],
     indices: &mut [i32],
 ) -> (usize, usize) {
-    s.common(
+    s.beside(
         #[inline(always)]
         move || {
             let (whole, rest) = row.as_chunks::<BLOCK>();

@@ -95,7 +95,7 @@ impl Lead {
     /// [`Lead::race`] of a list of weights: of every 64 the best two, without a branch that hangs on which they are.
     #[inline(always)]
     fn race_list<S: Simd>(&mut self, s: S, weights: &[f32], start: usize, noise: &Noise<'_>) {
-        s.common(
+        s.beside(
             #[inline(always)]
             move || {
                 for (part, weights) in weights.chunks(PART).enumerate() {

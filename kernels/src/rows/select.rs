@@ -146,7 +146,7 @@ pub fn look_up<S: Simd, T: Element>(s: S, row: &[T], indices: &[i32], values: &m
     fn of<T: Element>(row: &[T], index: i32) -> T {
         row[(index as u32 as usize).min(row.len() - 1)]
     }
-    s.common(
+    s.beside(
         #[inline(always)]
         move || {
             let (values, indices) = match const { S::IS_WIDE && size_of::<T>() == size_of::<f32>() } {

@@ -16,7 +16,7 @@ pub const FEW: usize = 16 * AT_ONCE;
 /// False, and nothing is written, where they have too many bits.
 #[inline(always)]
 pub fn weigh_few<S: Simd>(s: S, list: &mut List<'_>, n: usize, least: f32, max: f32) -> bool {
-    s.common(
+    s.beside(
         #[inline(always)]
         move || {
             let scale = Scale::new(range_between(least, max), FEW.trailing_zeros());

@@ -68,6 +68,13 @@ pub trait Simd: Copy + Send + Sync + core::fmt::Debug + 'static {
         f()
     }
 
+    /// `f`, a part of what short calls need, between vectors: in its place where a vector is one register, so that they find their code in
+    /// few pages, elsewhere [apart](Simd::apart), for it takes a multiple there. `f` must be `#[inline(always)]`.
+    #[inline(always)]
+    fn beside<R>(self, f: impl FnOnce() -> R) -> R {
+        if const { Self::IS_WIDE } { f() } else { self.apart(f) }
+    }
+
     /// Reads 16 `f32`.
     fn load(self, a: &[f32; 16]) -> Self::F32;
     /// Writes 16 `f32`.
