@@ -24,6 +24,16 @@
     }                                                                           \
   } while (0)
 
+/* What the context says begins so. */
+#define CHECK_MESSAGE(context, start)                                                          \
+  do {                                                                                         \
+    const char *start_ = (start);                                                              \
+    if (strncmp((context).message, start_, strlen(start_)) != 0) {                             \
+      fprintf(stderr, "expected \"%s\", found \"%.255s\"\n", start_, (context).message);      \
+      exit(1);                                                                                 \
+    }                                                                                          \
+  } while (0)
+
 /* Row-major. `shape` must outlive the tensor. */
 static tk_tensor tensor(void *data, const int64_t *shape, int32_t rank, int32_t dtype) {
   tk_tensor t;

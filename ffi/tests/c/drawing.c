@@ -12,13 +12,6 @@ static char *workspace(void) {
 
 static tk_context context = TK_CONTEXT_INIT;
 
-static void says(const char *start) {
-  if (strncmp(context.message, start, strlen(start)) != 0) {
-    fprintf(stderr, "expected \"%s\", found \"%.255s\"\n", start, context.message);
-    exit(1);
-  }
-}
-
 static int exponential(const tk_exponential_args *args) {
   size_t bytes = 0;
   int status = tk_exponential_workspace_size(&context, args, &bytes);
@@ -47,7 +40,7 @@ static void exponential_numbers(void) {
   int i;
   CHECK(args.struct_size == sizeof args && args.rate == 1.0 && args.seed == 0 && args.offset == 0 && args.out == NULL);
   CHECK_STATUS(exponential(&args), 161001);
-  says("out: expected a tensor, found null (161001)");
+  CHECK_MESSAGE(context, "out: expected a tensor, found null (161001)");
   args.out = &out;
   args.seed = 1;
   CHECK_STATUS(exponential(&args), 0);
@@ -61,11 +54,11 @@ static void exponential_numbers(void) {
   CHECK(halves[7] == 0x42B8); /* 3.359375 */
   out.dtype = TK_F64;
   CHECK_STATUS(exponential(&args), 161002);
-  says("out: expected f32, f16 or bf16, found f64 (161002)");
+  CHECK_MESSAGE(context, "out: expected f32, f16 or bf16, found f64 (161002)");
   out = tensor(numbers, shape, 2, TK_F32);
   args.rate = 0.0;
   CHECK_STATUS(exponential(&args), 161002);
-  says("rate: ");
+  CHECK_MESSAGE(context, "rate: ");
   args.rate = NAN;
   CHECK_STATUS(exponential(&args), 161002);
   args.rate = 1.0;
@@ -87,16 +80,16 @@ static void draws(void) {
   CHECK(args.struct_size == sizeof args && args.num_samples == 1 && args.replacement && args.seed == 0 && args.offset == 0);
   args.out = &out;
   CHECK_STATUS(multinomial(&args), 161001);
-  says("probs: ");
+  CHECK_MESSAGE(context, "probs: ");
   args.probs = &in, args.out = NULL, in.dtype = TK_I32;
   CHECK_STATUS(multinomial(&args), 161001);
-  says("out: ");
+  CHECK_MESSAGE(context, "out: ");
   args.out = &out;
   CHECK_STATUS(multinomial(&args), 161002);
-  says("probs: expected f32, f16, bf16 or f64, found i32 (161002)");
+  CHECK_MESSAGE(context, "probs: expected f32, f16, bf16 or f64, found i32 (161002)");
   in.dtype = TK_F32, out.dtype = TK_I32;
   CHECK_STATUS(multinomial(&args), 161002);
-  says("out: expected i64, found i32 (161002)");
+  CHECK_MESSAGE(context, "out: expected i64, found i32 (161002)");
   out.dtype = TK_I64, args.seed = 1;
   CHECK_STATUS(multinomial(&args), 0);
   CHECK(memcmp(drawn, expected_one, sizeof expected_one) == 0);
@@ -105,7 +98,7 @@ static void draws(void) {
   CHECK(memcmp(drawn, expected_three, sizeof expected_three) == 0);
   args.num_samples = 8, out.shape = eight;
   CHECK_STATUS(multinomial(&args), 161002);
-  says("num_samples: ");
+  CHECK_MESSAGE(context, "num_samples: ");
   in = tensor(doubles, shape, 2, TK_F64);
   args.replacement = true, args.seed = 42;
   CHECK_STATUS(multinomial(&args), 0);

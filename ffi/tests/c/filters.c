@@ -13,13 +13,6 @@ static char *workspace(void) {
 static tk_context context = TK_CONTEXT_INIT;
 static const int64_t matrix[2] = {B, V}, column[2] = {B, 1}, half[2] = {2, V};
 
-static void says(const char *start) {
-  if (strncmp(context.message, start, strlen(start)) != 0) {
-    fprintf(stderr, "expected \"%s\", found \"%.255s\"\n", start, context.message);
-    exit(1);
-  }
-}
-
 static int min_p(const tk_apply_top_k_top_p_min_p_args *args) {
   size_t bytes = 0;
   int status = tk_apply_top_k_top_p_min_p_workspace_size(&context, args, &bytes);
@@ -43,7 +36,7 @@ static void sorted_probabilities(void) {
   CHECK(args.struct_size == sizeof args && args.probs == NULL && args.min_p == NULL);
   args.probs = &probs_tensor, args.k = &k_tensor, args.p = &p_tensor;
   CHECK_STATUS(min_p(&args), 161001);
-  says("sampled_res: expected a tensor, found null (161001)");
+  CHECK_MESSAGE(context, "sampled_res: expected a tensor, found null (161001)");
   args.sampled_res = &out_tensor;
   CHECK_STATUS(min_p(&args), 0);
   CHECK(memcmp(out, expected, sizeof out) == 0);
@@ -52,10 +45,10 @@ static void sorted_probabilities(void) {
   CHECK(memcmp(out, best, sizeof out) == 0);
   p_tensor.dtype = TK_F16;
   CHECK_STATUS(min_p(&args), 161002);
-  says("p: expected f32, found f16 (161002)");
+  CHECK_MESSAGE(context, "p: expected f32, found f16 (161002)");
   p_tensor.dtype = TK_F32, out_tensor.data = probs;
   CHECK_STATUS(min_p(&args), 161002);
-  says("sampled_res: ");
+  CHECK_MESSAGE(context, "sampled_res: ");
   out_tensor.data = out, out_tensor.shape = half;
   CHECK_STATUS(min_p(&args), 161002);
 }
@@ -81,10 +74,10 @@ static void logits_in_their_places(void) {
   size_t bytes = 1;
   CHECK(args.struct_size == sizeof args && args.p == NULL && args.k == NULL);
   CHECK_STATUS(filter(&args), 161001);
-  says("logits: ");
+  CHECK_MESSAGE(context, "logits: ");
   args.logits = &logits_tensor, args.out = &out_tensor;
   CHECK_STATUS(filter(&args), 161001);
-  says("p: ");
+  CHECK_MESSAGE(context, "p: ");
   args.k = &k_tensor;
   CHECK_STATUS(filter(&args), 0);
   CHECK(memcmp(out, logits, sizeof out) == 0);
@@ -93,10 +86,10 @@ static void logits_in_their_places(void) {
   CHECK(memcmp(out, expected, sizeof out) == 0);
   k_tensor.dtype = TK_I64;
   CHECK_STATUS(filter(&args), 161002);
-  says("k: expected i32, found i64 (161002)");
+  CHECK_MESSAGE(context, "k: expected i32, found i64 (161002)");
   k_tensor.dtype = TK_I32, out_tensor.dtype = TK_BF16;
   CHECK_STATUS(filter(&args), 161002);
-  says("out: expected f32, found bf16 (161002)");
+  CHECK_MESSAGE(context, "out: expected f32, found bf16 (161002)");
   out_tensor.dtype = TK_F32, logits_tensor.shape = out_tensor.shape = nothing, p_tensor.shape = k_tensor.shape = none;
   k_tensor.rank = 1;
   CHECK_STATUS(tk_apply_top_k_top_p_workspace_size(&context, &args, &bytes), 0);

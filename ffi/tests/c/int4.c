@@ -35,13 +35,6 @@ static int64_t packed_bytes(int64_t e, int64_t k, int64_t n) {
   return (int64_t)bytes;
 }
 
-static void says(const char *start) {
-  if (strncmp(context.message, start, strlen(start)) != 0) {
-    fprintf(stderr, "expected \"%s\", found \"%.255s\"\n", start, context.message);
-    exit(1);
-  }
-}
-
 /* Two experts of two rows: 5 3 2 -1 and 7 7 7 7; -1 -1 1 0 and 7 6 -8 1. */
 static uint8_t small[] = {0x35, 0xF2, 0x77, 0x77, 0xFF, 0x01, 0x67, 0x18};
 static int8_t small_x[M * 2] = {20, 0, 0, 16, -128, 127}, small_output[M * 2], small_packed[1 << 12];
@@ -179,9 +172,9 @@ static void refused(const tk_grouped_matmul_swiglu_quant_args *args, int status,
   int i;
   clear();
   CHECK_STATUS(run(args), status);
-  says(start);
+  CHECK_MESSAGE(context, start);
   CHECK_STATUS(tk_grouped_matmul_swiglu_quant(&context, args, workspace(), sizeof memory - 64), status);
-  says(start);
+  CHECK_MESSAGE(context, start);
   for (i = 0; i < M * 2; i++) CHECK(small_output[i] == 77);
   for (i = 0; i < M; i++) CHECK(output_scale[i] == -1);
 }
@@ -190,7 +183,7 @@ static void not_packed(const tk_pack_weight_args *args, const char *start) {
   size_t i;
   memset(small_packed, 77, sizeof small_packed);
   CHECK_STATUS(pack(args), 161002);
-  says(start);
+  CHECK_MESSAGE(context, start);
   CHECK_STATUS(tk_pack_weight(&context, args, NULL, 0), 161002);
   for (i = 0; i < sizeof small_packed; i++) CHECK(small_packed[i] == 77);
 }
@@ -239,12 +232,12 @@ static void refusals(void) {
   args = small_call(), args.weight = &packed, args.weight_format = TK_FORMAT_PACKED, args.weight_scale = &float_scale_tensor;
   clear();
   CHECK_STATUS(run(&args), 161002);
-  says("weight: expected a packed weight of the bits that its scale says");
+  CHECK_MESSAGE(context, "weight: expected a packed weight of the bits that its scale says");
   weight = tensor(bytes, small_shape, 3, TK_I8);
   CHECK_STATUS(pack(&packing), 0);
   args.weight_scale = &tensors[2];
   CHECK_STATUS(run(&args), 161002);
-  says("weight: expected a packed weight of the bits that its scale says");
+  CHECK_MESSAGE(context, "weight: expected a packed weight of the bits that its scale says");
   packed.dtype = TK_U8;
   refused(&args, 161002, "weight: expected i8 or i4, found u8 (161002)");
   for (i = 0; i < M * 2; i++) CHECK(small_output[i] == 77);

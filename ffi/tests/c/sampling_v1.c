@@ -19,13 +19,6 @@ static int run(const tk_top_k_top_p_sample_v1_args *args) {
   return tk_top_k_top_p_sample_v1(&context, args, workspace, bytes);
 }
 
-static void says(const char *start) {
-  if (strncmp(context.message, start, strlen(start)) != 0) {
-    fprintf(stderr, "expected \"%s\", found \"%.255s\"\n", start, context.message);
-    exit(1);
-  }
-}
-
 int main(void) {
   float logits[B * V] = {0, 0, 0, 0, 1, 4, 2, 3}, top_p[B] = {0.5f, 0}, select[B * V], q[B * V] = {1, 0.2f, 1, 1, 1, 0.2f, 1, 1};
   int32_t top_k[B] = {4000, 3};
@@ -41,10 +34,10 @@ int main(void) {
   CHECK(args.struct_size == sizeof args && args.q == NULL && args.eps == 1e-8 && !args.is_need_logits && args.top_k_guess == 32);
   args.logits = &logits_tensor, args.top_k = &top_k_tensor, args.top_p = &top_p_tensor;
   CHECK_STATUS(run(&args), 161001);
-  says("logits_select_idx: ");
+  CHECK_MESSAGE(context, "logits_select_idx: ");
   args.logits_select_idx = &chosen_tensor, args.is_need_logits = true;
   CHECK_STATUS(run(&args), 161001);
-  says("logits_top_kp_select: ");
+  CHECK_MESSAGE(context, "logits_top_kp_select: ");
   args.logits_top_kp_select = &select_tensor, args.row_status = &status_tensor;
   /* 0.5 of four equals keeps three; p of 0 is no stage. */
   CHECK_STATUS(run(&args), 0);
@@ -61,16 +54,16 @@ int main(void) {
   CHECK(status[0] == 3 && status[1] == 4 && chosen[0] == 1 && chosen[1] == 0);
   q_tensor.shape = wrong;
   CHECK_STATUS(run(&args), 161002);
-  says("q: expected [2,4], found [2,3] (161002)");
+  CHECK_MESSAGE(context, "q: expected [2,4], found [2,3] (161002)");
   q_tensor.shape = matrix, q_tensor.dtype = TK_F16;
   CHECK_STATUS(run(&args), 161002);
   args.q = NULL, top_p_tensor.dtype = TK_BF16;
   CHECK_STATUS(run(&args), 161002);
-  says("top_p: expected f32, found bf16 (161002)");
+  CHECK_MESSAGE(context, "top_p: expected f32, found bf16 (161002)");
   top_p_tensor.dtype = TK_F32, args.eps = -1;
   CHECK_STATUS(run(&args), 161002);
   args.eps = 0, logits_tensor.shape = none;
   CHECK_STATUS(run(&args), 161002);
-  says("logits: ");
+  CHECK_MESSAGE(context, "logits: ");
   return 0;
 }
