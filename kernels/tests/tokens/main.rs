@@ -26,7 +26,7 @@ fn every_method_is_tested() {
     ]
     .concat();
     // Reached through `Level::run` and the kernels, and through `Element` in element.rs.
-    let through = ["vectorize", "apart", "common", "load_f16", "store_f16", "load_partial", "store_partial"];
+    let through = ["vectorize", "apart", "common", "beside", "load_f16", "store_f16", "load_partial", "store_partial"];
     let traits = [include_str!("../../src/simd/mod.rs"), include_str!("../../src/simd/dot.rs")];
     let lines = traits.iter().flat_map(|text| text.lines());
     let safe = |line: &'static str| line.strip_prefix("    ").map(|line| line.strip_prefix("unsafe ").unwrap_or(line));
