@@ -17,11 +17,16 @@ pub struct Front {
 /// The sum of some weights.
 #[inline(always)]
 pub fn sum<S: Simd>(s: S, e: &[f32]) -> f64 {
-    row_sum(
-        s,
-        e.len(),
+    s.apart(
         #[inline(always)]
-        |span| span.load(s, e, 0.0),
+        move || {
+            row_sum(
+                s,
+                e.len(),
+                #[inline(always)]
+                |span| span.load(s, e, 0.0),
+            )
+        },
     )
 }
 
@@ -55,8 +60,13 @@ impl Front {
     /// between these bounds. `None` if the list may be too short.
     #[inline(always)]
     pub fn new<S: Simd>(s: S, e: &[f32], outside: [f64; 2], p: f32) -> Option<Front> {
-        let (front, ends) = Front::in_list(s, e, outside, p);
-        ends.then_some(front)
+        s.apart(
+            #[inline(always)]
+            move || {
+                let (front, ends) = Front::in_list(s, e, outside, p);
+                ends.then_some(front)
+            },
+        )
     }
 
     /// The part in the list, and whether that is all.

@@ -182,7 +182,16 @@ pub fn certain_race<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option
     certain_lead(s, weights, noise).map(|(place, _)| place)
 }
 
-/// The same, and the winner's score.
+/// [`certain_race`] in a function of its own.
+#[inline(always)]
+pub fn certain_race_apart<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<usize> {
+    s.apart(
+        #[inline(always)]
+        move || certain_race(s, weights, noise),
+    )
+}
+
+/// [`certain_race`], and the winner's score.
 #[inline(always)]
 pub fn certain_lead<S: Simd>(s: S, weights: &[f32], noise: &Noise<'_>) -> Option<(usize, f32)> {
     if !forgives_division(noise) {

@@ -11,7 +11,7 @@ use super::first_max::{Summary, first_max, position};
 use super::front::Front;
 use super::keep::{Found, Kept};
 use super::key::ascending_to_value;
-use super::lead::{certain_race, certain_race_row};
+use super::lead::{certain_race_apart, certain_race_row};
 use super::min_p::surroundings;
 use super::nucleus::{Row, Second};
 use super::race::Noise;
@@ -289,7 +289,7 @@ impl<'a, T: Element> Sample<'a, T> {
         // The weights stand in the upper half of the list.
         let place = match self.noise {
             Noise::None => 0,
-            noise => certain_race(s, &values[values.len() / 2..][..most], &noise)?,
+            noise => certain_race_apart(s, &values[values.len() / 2..][..most], &noise)?,
         };
         let token = indices[place] as usize;
         if self.filtered.is_some() {

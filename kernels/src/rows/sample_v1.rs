@@ -10,7 +10,7 @@ use super::estimate::Whole;
 use super::first_max::first_max;
 use super::front::{Front, sum};
 use super::largest::First;
-use super::lead::{certain_race, certain_race_row, forgives_division};
+use super::lead::{certain_race_apart, certain_race_row, forgives_division};
 use super::mass::cut;
 use super::nucleus::{Nucleus, Row, Second, top_p};
 use super::race::{Noise, race, race_row};
@@ -237,7 +237,7 @@ impl<'a, T: Element> SampleV1<'a, T> {
                     span.store(s, weight(s, probability, inverse), values);
                 },
             );
-            *place = certain_race(s, values, &self.noise)?;
+            *place = certain_race_apart(s, values, &self.noise)?;
         }
         (places[0] == places[1] && places[0] < least).then(|| indices[places[0]] as usize)
     }

@@ -23,7 +23,7 @@ pub(super) fn pack_quads<S: Dot>(
     }
 }
 
-/// The same of the next of the panels of `left`. Returns how many.
+/// The same of the next of the panels of `left`. Returns how many. What packs is apart: one function for all who do.
 #[inline(always)]
 fn pack_next<S: Dot>(
     s: S,
@@ -33,7 +33,10 @@ fn pack_next<S: Dot>(
     sums: &mut [[i8; 64]],
 ) -> usize {
     let (packed, parts) = match left.len() {
-        4.. => weights.pack(s, Some(ones(s)), left, quads, (&mut to[at..], vectors), true),
+        4.. => s.apart(
+            #[inline(always)]
+            move || weights.pack(s, Some(ones(s)), left, quads, (&mut to[at..], vectors), true),
+        ),
         _ => pack_few(s, weights, (left, quads), (to, vectors, at)),
     };
     for (sums, part) in sums[..packed.len()].iter_mut().zip(parts.into_iter().flatten()) {
