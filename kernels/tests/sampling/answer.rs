@@ -1,6 +1,7 @@
 //! A row and its answers: by the definition, and by the kernel.
 
 use crate::common::{self, Random, levels};
+use tilekern_kernels::dispatch::Level;
 use tilekern_kernels::element::Element;
 use tilekern_kernels::philox::Exponential;
 use tilekern_kernels::reference;
@@ -106,8 +107,21 @@ pub fn row(random: &mut Random, kind: usize, v: usize) -> Vec<f32> {
     x
 }
 
-/// Compares blocks of 64 and of `OTHER` with the definition.
-pub fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, kind: usize, outputs: bool) {
+/// A choice, by blocks of some size.
+pub type By<T> = fn(Level, InPlace<'_, T>) -> Choice;
+
+/// By those of the instruction set.
+pub fn defaults<T: Element>(level: Level, row: InPlace<'_, T>) -> Choice {
+    level.run(row)
+}
+
+/// By others: with each the whole choice is compiled again.
+pub fn blocks<T: Element, const BLOCK: usize>(level: Level, row: InPlace<'_, T>) -> Choice {
+    level.run(Blocked::<T, BLOCK>(row))
+}
+
+/// Compares a choice by default, and another with a short list, with the definition.
+pub fn compare<T: Element>(other: By<T>, random: &mut Random, v: usize, kind: usize, outputs: bool) {
     let is_logits = random.below(3) > 0;
     let mut x = row(random, kind, v);
     if !is_logits && random.below(2) == 0 {
@@ -129,11 +143,12 @@ pub fn compare<T: Element, const OTHER: usize>(random: &mut Random, v: usize, ki
         1 | 3 => Noise::Given { q: &q, eps: [0.0, 1e-8][random.below(2)] },
         _ => Noise::Drawn { numbers: Exponential::new(seed, 0, elements), first: random.bits() % elements },
     };
-    check::<T, OTHER>(&row, stages, noise, (elements, seed), outputs, kind);
+    check(other, &row, stages, noise, (elements, seed), outputs, kind);
 }
 
 /// The same of given stages and noise, which is drawn from `seed` for so many elements, if it is.
-pub fn check<T: Element, const OTHER: usize>(
+pub fn check<T: Element>(
+    other: By<T>,
     row: &[T],
     stages: Stages,
     noise: Noise<'_>,
@@ -149,8 +164,8 @@ pub fn check<T: Element, const OTHER: usize>(
     }
     for level in levels() {
         let found = [
-            found(|row| level.run(row), row, stages, noise, [outputs; 2], usize::MAX),
-            found(|row| level.run(Blocked::<T, OTHER>(row)), row, stages, noise, [outputs; 2], 2048),
+            found(|row| defaults(level, row), row, stages, noise, [outputs; 2], usize::MAX),
+            found(|row| other(level, row), row, stages, noise, [outputs; 2], 2048),
         ];
         for found in found {
             assert!(found == expected, "{level:?} v={v} kind={kind} {stages:?} {noise:?}");

@@ -8,7 +8,7 @@ mod hard;
 mod nuclei;
 mod ranks;
 
-use answer::{KINDS, check, compare, defined, found, row};
+use answer::{KINDS, blocks, check, compare, defaults, defined, found, row};
 use common::{Random, levels, rounds};
 use half::{bf16, f16};
 use tilekern_kernels::element::Element;
@@ -24,10 +24,10 @@ fn rows_equal_the_definition() {
     for v in LENGTHS {
         for kind in 0..KINDS {
             for repeat in 0..rounds(if v < 300 { 16 } else { 6 }) {
-                compare::<f32, 256>(&mut random, v, kind, repeat % 3 != 1);
+                compare(blocks::<f32, 256>, &mut random, v, kind, repeat % 3 != 1);
             }
-            compare::<f16, 1024>(&mut random, v, kind, true);
-            compare::<bf16, 512>(&mut random, v, kind, true);
+            compare(blocks::<f16, 1024>, &mut random, v, kind, true);
+            compare(defaults::<bf16>, &mut random, v, kind, true);
         }
     }
 }
@@ -38,12 +38,12 @@ fn long_rows_equal_the_definition() {
     let mut random = Random(12);
     for v in [17_000, 40_001].into_iter().take(rounds(2)) {
         for kind in 0..KINDS {
-            compare::<f32, 256>(&mut random, v, kind, true);
+            compare(blocks::<f32, 256>, &mut random, v, kind, true);
             for _ in 0..2 {
-                compare::<f32, 256>(&mut random, v, kind, false);
+                compare(blocks::<f32, 256>, &mut random, v, kind, false);
             }
             if kind < 3 {
-                compare::<bf16, 512>(&mut random, v, kind, false);
+                compare(defaults::<bf16>, &mut random, v, kind, false);
             }
         }
     }
@@ -65,7 +65,7 @@ fn choices_among_few_of_long_rows_equal_the_definition() {
                 let stages = Stages { k, p, min_p, is_logits: true };
                 let numbers = Exponential::new(seed, 0, elements);
                 for noise in [Noise::Given { q: &q, eps: 1e-8 }, Noise::Drawn { numbers, first: seed % elements }] {
-                    check::<f32, 256>(&row, stages, noise, (elements, seed), false, kind);
+                    check(blocks::<f32, 256>, &row, stages, noise, (elements, seed), false, kind);
                 }
             }
         }
@@ -87,9 +87,9 @@ fn min_p_of_half_rows_equals_the_definition() {
                 let numbers = Exponential::new(seed, 0, elements);
                 for noise in [Noise::Given { q: &q, eps: 1e-8 }, Noise::Drawn { numbers, first: seed % elements }] {
                     let narrowed: Vec<bf16> = row.iter().map(|&x| bf16::narrow(x)).collect();
-                    check::<bf16, 512>(&narrowed, stages, noise, (elements, seed), false, kind);
+                    check(defaults::<bf16>, &narrowed, stages, noise, (elements, seed), false, kind);
                     let narrowed: Vec<f16> = row.iter().map(|&x| f16::narrow(x)).collect();
-                    check::<f16, 1024>(&narrowed, stages, noise, (elements, seed), false, kind);
+                    check(blocks::<f16, 1024>, &narrowed, stages, noise, (elements, seed), false, kind);
                     let expected = defined(&narrowed, &stages, &noise, elements, seed);
                     for level in levels() {
                         let found = found(|row| level.run(row), &narrowed, stages, noise, [true, false], usize::MAX);
@@ -107,7 +107,7 @@ fn the_longest_rows_equal_the_definition() {
     let mut random = Random(16);
     // Much for an emulator.
     for kind in [0, 3, 5].into_iter().filter(|_| rounds(2) == 2) {
-        compare::<f32, 256>(&mut random, 1 << 20, kind, kind > 0);
+        compare(blocks::<f32, 256>, &mut random, 1 << 20, kind, kind > 0);
     }
 }
 
