@@ -114,8 +114,9 @@ fn the_default_tile_gives_the_exact_sums() {
     for level in levels() {
         let out = case.run(level, |call| level.run(call));
         assert!(out == case.expected, "{level:?}");
-        // With slices of both caches.
-        case.check::<4, 4, 256>(level);
+        // Defaults of processors with other caches, and what could be one.
+        case.check::<4, 4, 384>(level);
+        case.check::<4, 4, 512>(level);
         case.check::<8, 2, 1024>(level);
     }
 }
@@ -127,7 +128,7 @@ fn blocks_of_rows_give_the_exact_sums() {
     for n in [17, 113] {
         let case = Case::new(&mut random, 137, 2100, n);
         for level in levels() {
-            case.check::<4, 4, 256>(level);
+            case.check::<4, 4, 512>(level);
             case.check::<8, 2, 1024>(level);
         }
     }
